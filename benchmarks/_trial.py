@@ -15,7 +15,15 @@ from paretocosmos.conditioning import Conditioning, TransposedConv, Unconditione
 from paretocosmos.methods import Method
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.uniform import Uniform
-from paretocosmos.training.engine import Engine, Optimizer, Recipe, Work, choose, feed_of, make_step
+from paretocosmos.training.engine import (
+    Engine,
+    Optimizer,
+    TrainState,
+    UpdateRule,
+    choose_engine,
+    make_batch_source,
+    make_step,
+)
 
 SEED = 1
 STEPS = 32  # of a timing: what one captured graph holds
@@ -82,9 +90,9 @@ class Trial:
         parameters = {name: p.detach() for name, p in model.named_parameters()}
         self.parameters = sum(p.numel() for p in parameters.values())
         self.added = self.parameters - sum(p.numel() for p in backbone.parameters())
-        adam = Optimizer(parameters, Recipe("adam", 0.0))
+        adam = Optimizer(parameters, UpdateRule("adam", 0.0))
         adam.set_rates([5e-4])
-        work = Work(
+        work = TrainState(
             step=make_step(
                 model.train(),
                 problem.objectives,
@@ -94,13 +102,13 @@ class Trial:
             ),
             parameters=parameters,
             optimizer=adam,
-            state=dict(method.init(objectives)),
-            feed=feed_of(problem.split("train"), device, torch.float32),
+            method_state=dict(method.init(objectives)),
+            source=make_batch_source(problem.split("train"), device, torch.float32),
             batch_size=kind.batch_size,
             groups=1,
             buffers=list(model.buffers()),
         )
-        self.engine: Engine = choose(kind.engine, work, model, traceable=True, steps=steps)
+        self.engine: Engine = choose_engine(kind.engine, work, model, traceable=True, steps=steps)
         draw = torch.Generator().manual_seed(SEED)
         self.order = torch.randperm(steps * kind.batch_size, generator=draw).to(device)
         rays = torch.ones(steps, 1) if single else method.sample(objectives, steps, draw)

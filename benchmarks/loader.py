@@ -20,11 +20,11 @@ import numpy as np
 import torch
 
 from paretocosmos import fit
-from paretocosmos.evaluation.samples import move_batch
+from paretocosmos.evaluation import move_batch
 from paretocosmos.objectives import CrossEntropy
 from paretocosmos.problems.images.problem import HEADS, ImageProblem
 from paretocosmos.runs.provenance import provenance
-from paretocosmos.training.engine import Feed, Resident, Streamed
+from paretocosmos.training.engine import BatchSource, InMemory, Streamed
 from paretocosmos.types import Batch
 
 SHAPE, CLASSES = (3, 64, 64), 10
@@ -88,8 +88,8 @@ def mapped_images(path: Path, count: int) -> ImageProblem:
 def alone(problem: ImageProblem, size: int, device: torch.device) -> dict[str, Any]:
     """Batches as they come, and nothing done with them."""
     data, found = problem.split("train"), {}
-    feeds: dict[str, Feed] = {
-        "resident": Resident(move_batch(data, device)),
+    feeds: dict[str, BatchSource] = {
+        "resident": InMemory(move_batch(data, device)),
         "streamed": Streamed(data, device, torch.float32),
     }
     for name, feed in feeds.items():
@@ -100,7 +100,7 @@ def alone(problem: ImageProblem, size: int, device: torch.device) -> dict[str, A
     return found
 
 
-def drain(feed: Feed, pieces: Sequence[torch.Tensor], device: torch.device) -> float:
+def drain(feed: BatchSource, pieces: Sequence[torch.Tensor], device: torch.device) -> float:
     """Seconds that all these batches take to be there."""
     started = time.perf_counter()
     with closing(feed.run(pieces)) as every:

@@ -110,7 +110,7 @@ def test_a_problem_and_a_network_from_outside_likewise(train: Train) -> None:
 
 
 def test_several_of_a_kind_from_outside_are_one_where_they_say_so() -> None:
-    from paretocosmos.training.engine.step import group_losses
+    from paretocosmos.training.engine.step import compute_group_losses
 
     calls = []
 
@@ -129,7 +129,7 @@ def test_several_of_a_kind_from_outside_are_one_where_they_say_so() -> None:
     for kind, called in ((Plain, 3), (PerHead, 1), (MeanSquaredError, 0)):
         calls.clear()
         every = [kind(name=name, output=name, target=name) for name in "abc"]
-        found[kind] = group_losses(every, outputs, targets, 1)
+        found[kind] = compute_group_losses(every, outputs, targets, 1)
         assert len(calls) == called
     torch.testing.assert_close(found[Plain], found[PerHead])
     torch.testing.assert_close(found[Plain], found[MeanSquaredError])

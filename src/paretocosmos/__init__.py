@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from paretocosmos.pareto.scalarize import cosmos_loss
     from paretocosmos.problems import Problem, load_problem
     from paretocosmos.problems.streams.problem import DataProblem
-    from paretocosmos.problems.tables.tabular import TabularProblem
+    from paretocosmos.problems.tables import TabularProblem
     from paretocosmos.runs.load import load_run
     from paretocosmos.runs.run import Run
     from paretocosmos.runs.zoo import load
@@ -69,7 +69,7 @@ _PLACES = {
     "objectives": ("Objective",),
     "problems": ("Problem", "load_problem"),
     "problems.streams.problem": ("DataProblem",),
-    "problems.tables.tabular": ("TabularProblem",),
+    "problems.tables.problem": ("TabularProblem",),
     "pareto.rays": ("even_rays", "sample_rays"),
     "runs.run": ("Run",),
     "runs.zoo": ("load",),

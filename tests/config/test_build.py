@@ -14,23 +14,22 @@ import torch
 from tests.small import few_digits, plan_of
 from torch import nn
 
-from paretocosmos import registry
+from paretocosmos import evaluate, registry
 from paretocosmos.conditioning import PerRayEnsemble, networks_of
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import DivergedError, EngineWarning
-from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.separate import Separate
 from paretocosmos.objectives import MeanSquaredError
+from paretocosmos.pareto import even_rays
 from paretocosmos.pareto.metrics import hypervolume
-from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training import fit as training
 from paretocosmos.training import network_stack
-from paretocosmos.training.engine import Engine, choose
+from paretocosmos.training.engine import Engine, choose_engine
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.training.seed_run import SeedRun
@@ -364,13 +363,13 @@ def test_one_network_that_cannot_be_captured_is_told_of(
     made: list[Engine] = []
 
     def choose_aside(*given: Any, **named: Any) -> Engine:
-        made.append(choose(*given, **named))
+        made.append(choose_engine(*given, **named))
         return Aside(made[-1]) if len(made) == place + 1 else made[-1]
 
     given: dict[str, Any] = {"engine": "traced", "epochs": 1}
     given["settings"] = SETTINGS | {"networks": 3}
     expected = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", **given)
-    monkeypatch.setattr(network_stack, "choose", choose_aside)
+    monkeypatch.setattr(network_stack, "choose_engine", choose_aside)
     monkeypatch.setattr(training, "_together", lambda plan: False)
     told: list[str] = []
     with pytest.warns(EngineWarning, match="captured .* eager") as caught:
@@ -440,7 +439,7 @@ def test_networks_that_ran_out_of_memory_are_let_go(
         if self.stacks[0].networks > 1 and self.seed_runs[0].epoch == 1:
             living: list[Any] = [self, *self.seed_runs, *self.networks]
             for stack in self.stacks:
-                living += [*stack.work.parameters.values(), *stack.work.optimizer.tensors()]
+                living += [*stack.state.parameters.values(), *stack.state.optimizer.tensors()]
             watched.append([weakref.ref(one) for one in living])
             raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
         assert [one() for tried in watched for one in tried if one() is not None] == []

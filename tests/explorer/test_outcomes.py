@@ -12,8 +12,7 @@ from fairlearn.metrics import (
 )
 from sklearn.metrics import zero_one_loss
 
-from paretocosmos.evaluation import compute_share_interval
-from paretocosmos.evaluation.intervals import compute_intervals
+from paretocosmos.evaluation import compute_intervals, compute_share_interval
 from paretocosmos.explorer.page_model import build_words
 from paretocosmos.explorer.predictions import (
     build_outcomes,
@@ -24,7 +23,7 @@ from paretocosmos.explorer.predictions import (
     find_readers,
 )
 from paretocosmos.objectives import AccuracyGap, FprGap, TprGap
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 
 ROWS = 400
 

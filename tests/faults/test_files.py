@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from faults.files import inflict
 
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.runs import checkpoint, folders, saved
 from paretocosmos.runs import load as loading
 from paretocosmos.runs.checkpoint import TrainingState, load_checkpoint, load_tensors

@@ -21,7 +21,7 @@ from paretocosmos.problems.faces import lists as celeba_lists
 from paretocosmos.problems.faces.archives import open_pictures
 from paretocosmos.problems.faces.decode import MOST_PIXELS, decode
 from paretocosmos.problems.images.idx import read_idx
-from paretocosmos.problems.tables.files import read_csv
+from paretocosmos.problems.tables import read_csv
 
 
 @pytest.fixture(autouse=True)

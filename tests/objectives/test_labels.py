@@ -16,7 +16,7 @@ from paretocosmos.objectives import (
     MeanSquaredError,
     Objective,
 )
-from paretocosmos.training.engine.step import group_losses
+from paretocosmos.training.engine.step import compute_group_losses
 
 NAN = float("nan")
 
@@ -121,7 +121,7 @@ def test_every_objective_may_have_sample_weights_of_its_own() -> None:
 def test_groups_divide_by_their_own_labels() -> None:
     logits, labels = torch.randn(8, 3), torch.randint(0, 3, (8,))
     labels[[0, 1, 5]] = -100
-    found = group_losses([CrossEntropy(ignore_index=-100)], logits, {"label": labels}, 2)
+    found = compute_group_losses([CrossEntropy(ignore_index=-100)], logits, {"label": labels}, 2)
     for group, rows in enumerate((slice(0, 4), slice(4, 8))):
         theirs = F.cross_entropy(logits[rows], labels[rows])
         assert float(found[group, 0]) == pytest.approx(float(theirs))

@@ -9,7 +9,7 @@ import pytest
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError
 from paretocosmos.problems import Problem, load_problem, problem_name
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.problems.toy_convex import toy_convex
 
 CSV = "x,sex,paid\n" + "".join(

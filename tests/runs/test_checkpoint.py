@@ -15,7 +15,7 @@ from paretocosmos.runs.checkpoint import (
     save_checkpoint,
     save_tensors,
 )
-from paretocosmos.training.engine import Optimizer, Recipe
+from paretocosmos.training.engine import Optimizer, UpdateRule
 
 NUMBERS: dict[str, Any] = {"epoch": 3, "evaluations": [{"hypervolume_val": 0.1 + 0.2}], "a": None}
 
@@ -51,7 +51,7 @@ class Moving(NamedTuple):
 def _moving(seed: int, width: int = 4, steps: int = 0) -> Moving:
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(3, width), nn.BatchNorm1d(width), nn.Dropout(0.5))
-    adam = Optimizer(dict(model.named_parameters()), Recipe("adam", 0.0))
+    adam = Optimizer(dict(model.named_parameters()), UpdateRule("adam", 0.0))
     adam.set_rates([0.1])
     generator, state = torch.Generator().manual_seed(seed), {"mean": torch.zeros(2)}
     at = TrainingState(model, adam.state(), generator, state, numbers={"epoch": 0})
@@ -88,8 +88,8 @@ def test_one_seed_of_a_stack_is_saved_as_if_it_were_alone(tmp_path: Path) -> Non
     alone = {"w": torch.randn(2, 3)}
     stack = {"w": torch.stack([torch.zeros(2, 3), alone["w"].clone(), torch.ones(2, 3)])}
     both = (
-        Optimizer(alone, Recipe("adam", 0.0)),
-        Optimizer(stack, Recipe("adam", 0.0), stacked=True),
+        Optimizer(alone, UpdateRule("adam", 0.0)),
+        Optimizer(stack, UpdateRule("adam", 0.0), stacked=True),
     )
     for step in range(3):
         gradient = torch.randn(2, 3, generator=torch.Generator().manual_seed(step))
@@ -110,7 +110,7 @@ def test_one_seed_of_a_stack_is_saved_as_if_it_were_alone(tmp_path: Path) -> Non
     at = TrainingState(nn.Linear(1, 1), both[1].state(2), torch.Generator(), {})
     load_checkpoint(tmp_path / "1", TrainingState(at.model, at.optimiser, at.generator, {}))
     torch.testing.assert_close(both[1].state(2)["w.exp_avg"], both[0].state()["w.exp_avg"])
-    other = Optimizer({"w": torch.zeros(3, 2)}, Recipe("adam", 0.0)).state()
+    other = Optimizer({"w": torch.zeros(3, 2)}, UpdateRule("adam", 0.0)).state()
     with pytest.raises(RunError, match=r"not fit .*w\.exp_avg"):
         load_checkpoint(tmp_path / "1", TrainingState(at.model, other, at.generator, {}))
 

@@ -11,14 +11,13 @@ import torch
 from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
-from paretocosmos import registry
+from paretocosmos import evaluate, registry
 from paretocosmos.conditioning import Unconditioned, networks_of
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import RunError
-from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.problems import load_problem
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.record import FORMAT

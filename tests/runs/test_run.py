@@ -21,14 +21,13 @@ from tests.resumed import results
 from tests.small import files_at_most
 from torch import Tensor, nn
 
+from paretocosmos import evaluate
 from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
-from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods import Gram, Method, State
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import sample_rays
+from paretocosmos.pareto import Front, sample_rays
 from paretocosmos.problems import load_problem
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.record import FORMAT
 from paretocosmos.runs.run import Run

@@ -9,7 +9,7 @@ import pytest
 from paretocosmos import Run, evaluate, load
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError
 from paretocosmos.problems import Problem
-from paretocosmos.problems.tables.raw import read_embedded
+from paretocosmos.problems.tables import read_embedded
 from paretocosmos.runs.zoo import FOLDER, MODELS
 
 

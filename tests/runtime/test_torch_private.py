@@ -15,9 +15,9 @@ from torch.nn.modules import batchnorm, conv, dropout
 
 import paretocosmos
 from paretocosmos.errors import RunError
-from paretocosmos.pareto.rays import sample_rays
+from paretocosmos.pareto import sample_rays
 from paretocosmos.runtime import torch_private
-from paretocosmos.training.engine import Optimizer, Recipe
+from paretocosmos.training.engine import Optimizer, UpdateRule
 
 SOURCE = Path(paretocosmos.__file__).parent
 HOME = SOURCE / "runtime" / "torch_private.py"
@@ -181,7 +181,7 @@ def test_without_a_needed_function_the_error_names_it(monkeypatch: pytest.Monkey
         sample_rays(2, 2)
     weight = {"a": torch.zeros(2)}
     with pytest.raises(RunError, match=r"torch\._fused_adam_"):
-        Optimizer(weight, Recipe()).update(weight)
+        Optimizer(weight, UpdateRule()).update(weight)
 
 
 def test_without_the_rest_something_plainer_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:

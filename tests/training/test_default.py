@@ -13,7 +13,7 @@ from torch import Tensor
 
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Problem, load_problem
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import checkpoint_in

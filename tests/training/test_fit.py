@@ -21,16 +21,14 @@ import torch
 from tests.small import few_digits, plan_of
 from torch import Tensor, nn
 
+from paretocosmos import evaluate
 from paretocosmos.conditioning import Concat
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.evaluation import evaluate as evaluation
-from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives import MeanSquaredError as Squared
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front, cosmos_loss, even_rays, sample_rays
 from paretocosmos.pareto.metrics import hypervolume
-from paretocosmos.pareto.rays import even_rays, sample_rays
-from paretocosmos.pareto.scalarize import cosmos_loss
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.images.problem import ImageProblem, Pixels
 from paretocosmos.problems.toys.problem import ToyProblem
@@ -39,10 +37,10 @@ from paretocosmos.runs.record import course_of
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training import network_stack
-from paretocosmos.training.engine import Engine, Work, choose, cuda_graph
-from paretocosmos.training.engine.cuda_graph import Captured
-from paretocosmos.training.engine.eager import Stepwise
-from paretocosmos.training.engine.tracing import Recorded
+from paretocosmos.training.engine import Engine, TrainState, choose_engine, cuda_graph
+from paretocosmos.training.engine.cuda_graph import CudaGraphEngine
+from paretocosmos.training.engine.eager import EagerEngine
+from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.training.fit import FitOptions, Progress, fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, first
@@ -314,11 +312,11 @@ def test_images_stay_bytes(
     monkeypatch.setattr(evaluation, "CHUNK_IMAGES", 5 * 24 * 24 * 20)
     train(digits, epochs=1, settings=IMAGES, engine="eager")
     (trainer,) = trainers
-    ((_, val),) = trainer.settling.val
-    for batch in (trainer.feed.batch_at(torch.arange(7)), *val):
+    ((_, val),) = trainer.epoch_end.val
+    for batch in (trainer.source.batch_at(torch.arange(7)), *val):
         assert first(batch.inputs).dtype == torch.uint8
         assert {target.dtype for target in batch.targets.values()} == {torch.int64}
-    assert trainer.feed is trainer.stacks[0].work.feed
+    assert trainer.source is trainer.stacks[0].state.source
     assert max(sizes) == 40  # never more than a batch
     assert sizes.count(40) >= 4
 
@@ -333,10 +331,10 @@ def test_double_precision_is_double_everywhere(
     seen: list[torch.dtype] = []
 
     def spied(self: Trainer) -> list[Run]:
-        work = self.stacks[0].work
+        work = self.stacks[0].state
         live = [*work.parameters.values(), *work.optimizer.state().values()]
         seen.extend(tensor.dtype for tensor in live if tensor.ndim)
-        seen.append(first(self.feed.batch_at(torch.arange(2)).inputs).dtype)
+        seen.append(first(self.source.batch_at(torch.arange(2)).inputs).dtype)
         return inside(self)
 
     monkeypatch.setattr(Trainer, "run", spied)
@@ -395,15 +393,15 @@ def test_what_cannot_be_captured_trains_the_same(
     def refuse(*given: object) -> None:
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    def on_a_cpu(engine: str, work: Work, model: nn.Module, **rest: Any) -> Engine:
-        work.step = Recorded(work.step, model, "traced")
-        return Captured(work)
+    def on_a_cpu(engine: str, work: TrainState, model: nn.Module, **rest: Any) -> Engine:
+        work.step = TracedStep(work.step, model, "traced")
+        return CudaGraphEngine(work)
 
     expected = train(engine="eager", seeds=seeds, settings={"hidden": (8,)})
     cuda = MagicMock(OutOfMemoryError=torch.cuda.OutOfMemoryError)  # streams, pools and the like
     monkeypatch.setattr(cuda_graph, "torch", SimpleNamespace(**{**vars(torch), "cuda": cuda}))
-    monkeypatch.setattr(cuda_graph, "_Graph", refuse)
-    monkeypatch.setattr(network_stack, "choose", on_a_cpu)
+    monkeypatch.setattr(cuda_graph, "CapturedSteps", refuse)
+    monkeypatch.setattr(network_stack, "choose_engine", on_a_cpu)
     with pytest.warns(EngineWarning, match="captured .* traced") as told:
         found = train(seeds=seeds, settings={"hidden": (8,)})
     assert len(told) == 1
@@ -417,7 +415,7 @@ def test_what_cannot_be_captured_trains_the_same(
 def test_preparing_is_not_counted_as_training(
     train: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, prepare = 0.0, Stepwise.prepare
+    now, prepare = 0.0, EagerEngine.prepare
 
     def tick() -> float:
         nonlocal now
@@ -430,7 +428,7 @@ def test_preparing_is_not_counted_as_training(
         prepare(*args)
 
     monkeypatch.setattr(time, "perf_counter", tick)
-    monkeypatch.setattr(Stepwise, "prepare", take_an_hour)
+    monkeypatch.setattr(EagerEngine, "prepare", take_an_hour)
     record = train(engine="eager").record
     assert record["seconds_preparing"] >= 3600
     assert 0 < record["seconds_training"] < 3600
@@ -449,11 +447,11 @@ def test_an_engine_prepares_before_the_first_epoch_and_trains_nothing(
     seen: list[torch.Size] = []
 
     def watched(*given: Any, **named: Any) -> Engine:
-        engine, work = choose(*given, **named), given[1]
+        engine, work = choose_engine(*given, **named), given[1]
         prepare = engine.prepare
 
         def checked(order: Tensor, rays: Tensor) -> None:
-            live = [*work.optimizer.tensors(), *work.state.values(), *work.buffers]
+            live = [*work.optimizer.tensors(), *work.method_state.values(), *work.buffers]
             before, drawn = [tensor.clone() for tensor in live], torch.get_rng_state()
             prepare(order, rays)
             assert all(torch.equal(a, b) for a, b in zip(before, live, strict=True))
@@ -463,7 +461,7 @@ def test_an_engine_prepares_before_the_first_epoch_and_trains_nothing(
         monkeypatch.setattr(engine, "prepare", checked)
         return engine
 
-    monkeypatch.setattr(network_stack, "choose", watched)
+    monkeypatch.setattr(network_stack, "choose_engine", watched)
     train(engine="traced", settings={"batch_size": 200})
     with pytest.warns(EngineWarning):
         train(engine="traced", model=Own())

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from paretocosmos import fit
 from paretocosmos.objectives import BinaryCrossEntropy, Deo, Objective, TprGap
 from paretocosmos.problems import Problem, Split
-from paretocosmos.training.loss_scales import DRAWS, loss_scales, pulls
+from paretocosmos.training.loss_scales import DRAWS, compute_loss_scales, compute_pulls
 from paretocosmos.types import Batch, Outputs, Targets
 
 ROWS = 60
@@ -92,20 +92,20 @@ def test_scales_are_those_of_gradients_by_hand() -> None:
         residual = chance.detach() - label
         assert squares[-1][0] == pytest.approx(float(residual.square().mean()))
     expected = [(sum(own) / DRAWS) ** 0.5 for own in zip(*squares, strict=True)]
-    assert loss_scales(net, problem, seed=1).tolist() == pytest.approx(expected, rel=1e-6)
+    assert compute_loss_scales(net, problem, seed=1).tolist() == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("factor", [1000.0, 0.001])
 def test_times_a_factor_a_loss_has_the_scale_times_it(factor: float) -> None:
-    usual = loss_scales(_net(), People(), seed=1)
+    usual = compute_loss_scales(_net(), People(), seed=1)
     other = People(objectives=(Times(factor, name="loss"), TprGap(name="gap")))
-    found = loss_scales(_net(), other, seed=1)
+    found = compute_loss_scales(_net(), other, seed=1)
     assert found.tolist() == pytest.approx([factor * float(usual[0]), float(usual[1])], rel=1e-6)
 
 
 def test_of_many_rows_some_are_drawn_by_the_seed() -> None:
     many = People(rows=5000)
-    found = [loss_scales(_net(), many, seed=seed) for seed in (1, 1, 2)]
+    found = [compute_loss_scales(_net(), many, seed=seed) for seed in (1, 1, 2)]
     assert found[0].tolist() == found[1].tolist()
     assert found[0].tolist() != found[2].tolist()
     torch.testing.assert_close(found[0], found[2], rtol=0.1, atol=0)
@@ -115,7 +115,7 @@ def test_neither_the_network_nor_the_random_numbers_are_touched() -> None:
     net = _net()
     before, state = copy.deepcopy(net.state_dict()), torch.get_rng_state()
     net.train()
-    loss_scales(net, People(), seed=1)
+    compute_loss_scales(net, People(), seed=1)
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
     assert all(parameter.grad is None for parameter in net.parameters())
     assert net.training
@@ -124,8 +124,8 @@ def test_neither_the_network_nor_the_random_numbers_are_touched() -> None:
 
 def test_a_gap_of_equal_outputs_has_a_scale_too() -> None:
     """Where all logits are equal the gap is 0, a corner without a direction."""
-    found = loss_scales(_net(constant=True), People(), seed=1)
-    near = loss_scales(_net(), People(), seed=1)
+    found = compute_loss_scales(_net(constant=True), People(), seed=1)
+    near = compute_loss_scales(_net(), People(), seed=1)
     assert bool((found > 0).all())
     assert 0.2 < float(found[1] / near[1]) < 5  # no nearly infinite weight
 
@@ -148,9 +148,9 @@ class Elsewhere(BinaryCrossEntropy):
 def test_a_loss_without_a_gradient_stays_as_it_is(kind: type[BinaryCrossEntropy]) -> None:
     """Nothing is said here: the end of the training tells, once."""
     problem = People(objectives=(BinaryCrossEntropy(name="loss"), kind(name="lost")))
-    found = loss_scales(_net(), problem, seed=1)
+    found = compute_loss_scales(_net(), problem, seed=1)
     assert found[1] == 1
-    assert found[0] == loss_scales(_net(), People(), seed=1)[0]
+    assert found[0] == compute_loss_scales(_net(), People(), seed=1)[0]
 
 
 class OfChances(Objective):
@@ -187,7 +187,7 @@ def test_a_loss_of_probabilities_has_its_scale_at_the_networks_own(refuses: bool
     label = batch.targets["label"]
     # d(-log p)/dp = -1 / p, and 1 / (1 - p) of the other class
     expected = float(torch.where(label == 1, -1 / chance, 1 / (1 - chance)).square().mean().sqrt())
-    found = loss_scales(net, problem, seed=1).tolist()
+    found = compute_loss_scales(net, problem, seed=1).tolist()
     assert found == pytest.approx([expected, 100 * expected], rel=1e-6)
 
 
@@ -202,7 +202,7 @@ def test_the_noise_of_the_others_is_what_it_was() -> None:
         usual.split("train").targets,
     )
     found = [
-        pulls(p.objectives, outputs, targets, g)
+        compute_pulls(p.objectives, outputs, targets, g)
         for p, g in zip((usual, beside), generators, strict=True)
     ]
     assert torch.equal(found[0], found[1][:2])

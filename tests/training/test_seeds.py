@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import DivergedError, RunError
 from paretocosmos.problems import Problem, load_problem
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run

@@ -36,7 +36,7 @@ from paretocosmos.objectives import Measure
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
-from paretocosmos.problems.tables.files import read_table
+from paretocosmos.problems.tables import read_table
 from paretocosmos.runs.labelled import labelled
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run

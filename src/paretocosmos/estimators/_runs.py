@@ -14,7 +14,7 @@ from paretocosmos.estimators._problem import Fitted, Kind
 from paretocosmos.estimators._rays import rays_for
 from paretocosmos.io.files import exists, user_path
 from paretocosmos.pareto.front import Front
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Table
 from paretocosmos.runs.record import measured, write_run
 from paretocosmos.runs.run import Run
 

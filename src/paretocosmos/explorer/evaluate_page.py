@@ -28,10 +28,7 @@ from paretocosmos.explorer.predictions import (
 )
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import HELD, Problem, Split
-from paretocosmos.problems.tables.base import TableProblem
-from paretocosmos.problems.tables.moments import MISSING
-from paretocosmos.problems.tables.table import Table
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import MISSING, Table, TableProblem, TabularProblem
 from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import precise

@@ -12,8 +12,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives import Measure, measure_of
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import Problem, Wording
-from paretocosmos.problems.tables.other import OtherTable
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TableProblem, TabularProblem
 
 
 @dataclass(frozen=True)
@@ -239,11 +238,7 @@ def build_words(problem: Problem | None, quantities: Sequence[str], name: str = 
 
 def group_titles(problem: Problem | None) -> tuple[str, ...]:
     """The sensitive groups, in the problem's own words where it has as many."""
-    if isinstance(problem, TabularProblem):
-        names = problem.groups
-    elif isinstance(problem, OtherTable) and problem.grouping is not None:
-        names = problem.grouping.names
-    else:
+    if not isinstance(problem, TableProblem) or problem.grouping is None:
         return ()
     own = problem.wording.groups
     return own if len(own) == len(names) else tuple(names)
@@ -252,7 +247,7 @@ def group_titles(problem: Problem | None) -> tuple[str, ...]:
 def _title(problem: Problem | None, name: str) -> str:
     if isinstance(problem, TabularProblem):
         return f"Is {problem.target.replace('_', ' ')} “{problem.positive}”?"
-    if isinstance(problem, OtherTable):
+    if isinstance(problem, TableProblem):
         return f"What is the {problem.target.replace('_', ' ')}?"
     return name
 

@@ -16,8 +16,7 @@ from paretocosmos.explorer.page_model import Cell, Head, Outcome, group_titles
 from paretocosmos.objectives import logits_of, pick, sentence
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems import Problem, Wording
-from paretocosmos.problems.tables.other import OtherTable
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TableProblem, TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
 
@@ -114,7 +113,7 @@ def _is_binary(truth: Tensor) -> bool:
 
 def _class_names(problem: Problem, count: int) -> tuple[str, ...]:
     """The names of the classes of a table, if it is one and has as many."""
-    found = problem.answer.classes if isinstance(problem, OtherTable) else ()
+    found = problem.answer.classes if isinstance(problem, TableProblem) else ()
     return found if len(found) == count else ()
 
 

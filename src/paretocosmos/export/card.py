@@ -21,7 +21,7 @@ from paretocosmos.export.network import KEY, TAKES, ExportPlan, Takes, has_thres
 from paretocosmos.objectives import measure_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import find_constant
-from paretocosmos.problems.tables.answers import DECISION, Answer
+from paretocosmos.problems.tables import DECISION, Answer
 from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.run import Run
 

@@ -22,7 +22,7 @@ from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays
 from paretocosmos.problems import check_split
-from paretocosmos.training.engine.optimizer import undecayed
+from paretocosmos.training.engine.optimizer import find_undecayed
 from paretocosmos.types import Batch, Inputs, Metric, Outputs
 
 __all__ = ["ParetoModule"]
@@ -119,7 +119,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         if training.optimizer == "adam":  # the paper's, at one rate
             return torch.optim.Adam(self.parameters(), lr=self.learning_rate)
         # parameters that read the ray are not decayed
-        excluded = undecayed(self.model)
+        excluded = find_undecayed(self.model)
         named = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
         groups = [
             {"params": [p for n, p in named if (n in excluded) is skip], "weight_decay": decay}

@@ -21,7 +21,7 @@ from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays
 from paretocosmos.runs.checkpoint import unshare_tensors
-from paretocosmos.training.engine.optimizer import undecayed
+from paretocosmos.training.engine.optimizer import find_undecayed
 from paretocosmos.types import Batch, Metric, first
 
 __all__ = ["ParetoTrainer"]
@@ -240,7 +240,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
 
     def get_decay_parameter_names(self, model: nn.Module) -> list[str]:
         """Return the parameters that are decayed: the Trainer's, except those that read the ray."""
-        excluded = undecayed(model)
+        excluded = find_undecayed(model)
         return [name for name in super().get_decay_parameter_names(model) if name not in excluded]
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:

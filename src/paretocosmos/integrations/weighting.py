@@ -25,9 +25,9 @@ from paretocosmos.integrations.batches import collect_target_names, split_by_obj
 from paretocosmos.methods import Gram, Method
 from paretocosmos.objectives import Objective
 from paretocosmos.registry import Spec
-from paretocosmos.training.engine.gradients import LossGradients, head_modules
-from paretocosmos.training.engine.step import SCALES, as_called, group_losses, weigh
-from paretocosmos.training.loss_scales import pulls
+from paretocosmos.training.engine.gradients import LossGradients, find_head_modules
+from paretocosmos.training.engine.step import compute_group_losses, compute_weights, expand_rays
+from paretocosmos.training.loss_scales import SCALES, compute_pulls
 from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
 Ranks = Literal["differ", "agree"]
@@ -289,12 +289,16 @@ class LossWeighting:
         readers = [self.objectives] if len(batches) == 1 else [(o,) for o in self.objectives]
         passes: list[_Forward] = []
         for objectives, batch in zip(readers, batches, strict=True):
-            called = as_called(network, rays.to(parameter.dtype), len(batch))
-            passes.append(_Forward(objectives, model(batch.inputs, called), batch.targets))
+            network_rays = rays.to(parameter.dtype)
+            if not isinstance(network, Conditioning):
+                network_rays = expand_rays(network_rays, len(batch))
+            outputs = model(batch.inputs, network_rays)
+            passes.append(_Forward(objectives, outputs, batch.targets))
         # losses and weights are always float32: half precision loses small differences
         with torch.autocast(parameter.device.type, enabled=False):
             columns = [
-                group_losses(p.objectives, to_float32(p.outputs), p.targets, groups) for p in passes
+                compute_group_losses(p.objectives, to_float32(p.outputs), p.targets, groups)
+                for p in passes
             ]
             losses = torch.cat(columns, dim=1)
             if not self._scaled:
@@ -304,13 +308,15 @@ class LossWeighting:
                 detached = mean(detached)
             self._start_epoch(epoch, detached)
             state = {name: value.to(rays.device) for name, value in self.state.items()}
-            scales = {name: value for name, value in state.items() if name == SCALES}
+            scales = state.pop(SCALES, None)
             # a loss whose scale is not known yet is taken as it is
-            state |= {name: torch.where(value > 0, value, 1.0) for name, value in scales.items()}
+            divisors = None if scales is None else torch.where(scales > 0, scales, 1.0)
             gram = self._make_gram(losses, network)
-            weights, after = weigh(self.method, detached, rays, gram, state, groups=groups)
+            weights, after = compute_weights(
+                self.method, detached, rays, gram, state, divisors, groups=groups
+            )
             total = (weights.detach() * losses).sum()
-        self.state = dict(after) | scales
+        self.state = dict(after) | ({} if scales is None else {SCALES: scales})
         samples = sum(len(batch) for batch in batches)
         return WeightedBatch(total, losses.detach().mean(dim=0), passes[0].outputs, samples)
 
@@ -337,7 +343,10 @@ class LossWeighting:
         """Take each loss's scale from the first batch in which it has a gradient."""
         generator = torch.Generator().manual_seed(self.seed)
         norms = torch.cat(
-            [pulls(p.objectives, to_float32(p.outputs), p.targets, generator) for p in passes]
+            [
+                compute_pulls(p.objectives, to_float32(p.outputs), p.targets, generator)
+                for p in passes
+            ]
         )
         stacked = torch.stack([norms, (norms > 0).float()])
         # the mean over the processes whose batch gives a scale, so that all have the same one
@@ -361,7 +370,7 @@ class LossWeighting:
     def _make_gram(self, losses: Tensor, network: nn.Module) -> Gram:
         def gram() -> Tensor:
             leaves = {name: p for name, p in network.named_parameters() if p.requires_grad}
-            heads = head_modules(network, self.method)
+            heads = find_head_modules(network, self.method)
             return LossGradients(losses, leaves, heads, stacked=False).gram()
 
         return gram

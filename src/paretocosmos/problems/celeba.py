@@ -1,6 +1,6 @@
 """CelebA: attributes of faces, any two or more of its 40."""
 
-from paretocosmos.problems._base import Protocol
+from paretocosmos.problems.base import Protocol
 from paretocosmos.problems.faces.problem import celeba_problem
 from paretocosmos.problems.images.problem import ImageProblem
 

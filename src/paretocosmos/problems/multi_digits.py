@@ -3,7 +3,7 @@
 import numpy as np
 
 from paretocosmos.errors import need
-from paretocosmos.problems._base import Protocol, check_protocol
+from paretocosmos.problems.base import Protocol, check_protocol
 from paretocosmos.problems.images.composites import RULES, Labelled, held_out, make
 from paretocosmos.problems.images.problem import ImageProblem, image_problem
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from paretocosmos.objectives import GaussianWell
 from paretocosmos.pareto.front import Array
-from paretocosmos.problems._base import Protocol
+from paretocosmos.problems.base import Protocol
 from paretocosmos.problems.toys.problem import ToyProblem, toy
 
 __all__ = ["toy_concave"]

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from paretocosmos import registry
 from paretocosmos.errors import RunError
-from paretocosmos.problems.tables.base import TableProblem
-from paretocosmos.problems.tables.labelled import labelled_rows
+from paretocosmos.problems.tables import TableProblem, label_rows
 from paretocosmos.registry import Spec
 from paretocosmos.runs.reloaded import objective_of
 from paretocosmos.runs.run import Run
@@ -26,7 +25,7 @@ def labelled(run: Run, frame: "pd.DataFrame") -> TableProblem:
         frame: rows with the columns the run was trained on, the target and the sensitive columns.
 
     >>> from paretocosmos import evaluate, load
-    >>> from paretocosmos.problems.tables.raw import read_embedded
+    >>> from paretocosmos.problems.tables import read_embedded
     >>> run, rows = load("compas"), read_embedded("compas").tail(1000)
     >>> front = evaluate(run.model, labelled(run, rows), rays=[[1.0, 0.0], [0.0, 1.0]])
     >>> before, after = front.values[:, front.names.index("demographic_parity")]
@@ -46,7 +45,7 @@ def labelled(run: Run, frame: "pd.DataFrame") -> TableProblem:
             f"`{run.folder}` was trained on `{own[0]}`, your own objective, which the folder "
             "cannot rebuild: use `run.predict` and compute it yourself"
         )
-    return labelled_rows(
+    return label_rows(
         frame,
         table=run.table,
         about=about,

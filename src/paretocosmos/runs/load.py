@@ -17,7 +17,7 @@ from paretocosmos.io.signatures import fingerprint_of, read_public_key
 from paretocosmos.io.trust import modules_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Table
 from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import check_count, load_tensors
 from paretocosmos.runs.record import MODEL, check_objectives, read_record

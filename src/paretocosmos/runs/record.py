@@ -18,8 +18,7 @@ from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem, hash_answers
-from paretocosmos.problems.tables.base import TableProblem
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Table, TableProblem
 from paretocosmos.runs.checkpoint import save_tensors
 from paretocosmos.runs.provenance import provenance
 from paretocosmos.runs.stored_names import rename_record

@@ -22,9 +22,7 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.pareto.selection import Criteria, CriteriaOptions
 from paretocosmos.problems import Problem, hash_answers
-from paretocosmos.problems.tables.answers import Answer
-from paretocosmos.problems.tables.base import TableProblem
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Answer, Table, TableProblem
 from paretocosmos.runs.record import check_objectives
 from paretocosmos.runs.reloaded import load_as_trained
 from paretocosmos.types import Outputs

@@ -26,8 +26,7 @@ from paretocosmos.runs.run import PAGE, Run
 from paretocosmos.runtime.device import SMALL_STEP, lacks_memory, on_capture_stream
 from paretocosmos.runtime.distributed import Processes, join
 from paretocosmos.training.callbacks import Callback, Listeners
-from paretocosmos.training.engine import check_engine
-from paretocosmos.training.engine.tracing import FrozenError
+from paretocosmos.training.engine import DataDependentError, check_engine
 from paretocosmos.training.loop import Trainer
 from paretocosmos.training.progress import Progress, ProgressCallback, follow_progress
 from paretocosmos.training.seed_run import SeedRun
@@ -266,7 +265,7 @@ def _train(
                     [SeedRun(*job, processes) for job in jobs], engine, listeners, stacked=stacked
                 )
             ).run()
-    except FrozenError:  # a stack of what must not be stacked: nothing was trained yet
+    except DataDependentError:  # a stack of what must not be stacked: nothing was trained yet
         return [
             run
             for job in jobs

@@ -33,10 +33,13 @@ from paretocosmos.runtime.device import (
 )
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.callbacks import Evaluation, Listeners
-from paretocosmos.training.engine import feed_of
-from paretocosmos.training.engine.batch_source import Feed, Loaded
-from paretocosmos.training.engine.tracing import FrozenError
-from paretocosmos.training.network_stack import Stack, make_stack
+from paretocosmos.training.engine import (
+    BatchSource,
+    DataDependentError,
+    FromLoader,
+    make_batch_source,
+)
+from paretocosmos.training.network_stack import NetworkStack, make_network_stack
 from paretocosmos.training.preflight import preflight
 from paretocosmos.training.progress import (
     CheckpointBudget,
@@ -48,8 +51,8 @@ from paretocosmos.training.progress import (
 from paretocosmos.training.seed_run import SeedRun, mean_losses
 
 
-def feed_for(plan: Plan, dtype: torch.dtype, processes: Processes) -> Feed:
-    """The feed of a training: of a split in memory, or of a source that is read on the way."""
+def make_training_source(plan: Plan, dtype: torch.dtype, processes: Processes) -> BatchSource:
+    """Return where batches come from: a split in memory, or a source read meanwhile."""
     source = plan.problem.source("train")
     if source is not None:
         if processes.count > 1 and plan.training.accumulate > 1:
@@ -57,7 +60,7 @@ def feed_for(plan: Plan, dtype: torch.dtype, processes: Processes) -> Feed:
                 "`accumulate` needs the training split in memory if several processes train, "
                 f"found {plan.training.accumulate} and {source.where}: set it to 1, or gather=True"
             ).by({"accumulate": 1})
-        return Loaded(
+        return FromLoader(
             source,
             plan.problem.objectives,
             device=plan.device,
@@ -65,12 +68,14 @@ def feed_for(plan: Plan, dtype: torch.dtype, processes: Processes) -> Feed:
             groups=plan.training.groups,
             processes=processes,
         )
-    return feed_of(
+    return make_batch_source(
         split_of(plan.problem, "train"),
         plan.device,
         dtype,
-        partial(processes.share_of_index, parts=plan.training.accumulate),
-        alike=processes.joined,
+        partial(processes.share_of_index, parts=plan.training.accumulate)
+        if processes.count > 1
+        else None,
+        agree=processes.joined,
     )
 
 
@@ -94,7 +99,7 @@ def reading(plan: Plan, processes: Processes, *, epoch: int) -> Iterator[None]:
         source.end()
 
 
-class Settled(NamedTuple):
+class EpochResult(NamedTuple):
     """The mean losses of each seed run, and the fronts that were evaluated."""
 
     means: list[dict[str, float]]
@@ -108,7 +113,7 @@ def networks_of_each(seed_runs: Sequence[SeedRun]) -> list[slice]:
 
 
 @final
-class Settling:
+class EpochEnd:
     """Settles the epochs of seed runs that train together.
 
     Args:
@@ -117,11 +122,13 @@ class Settling:
         val: the split they are judged on.
     """
 
-    def __init__(self, seed_runs: Sequence[SeedRun], stacks: Sequence[Stack], val: Shares) -> None:
+    def __init__(
+        self, seed_runs: Sequence[SeedRun], stacks: Sequence[NetworkStack], val: Shares
+    ) -> None:
         self.val, self._seed_runs, self._stacks = val, seed_runs, stacks
         self._budget = CheckpointBudget()
 
-    def settle(self, done: EpochDone) -> Settled:
+    def finish_epoch(self, done: EpochDone) -> EpochResult:
         """Count an epoch, validate and save where it is time to.
 
         A seed run that diverged is refused after the others were saved. Where a validation fails,
@@ -130,7 +137,7 @@ class Settling:
         training = self._seed_runs[0].plan.training
         diverged: list[DivergedError] = []
         failed: list[ParetoCosmosError] = []
-        settled, counted = Settled([], []), list[SeedRun]()
+        result, counted = EpochResult([], []), list[SeedRun]()
         last = self._seed_runs[0].epoch + 1 == training.epochs
         for seed_run, share in zip(self._seed_runs, networks_of_each(self._seed_runs), strict=True):
             own = done.losses[:, share]
@@ -141,14 +148,14 @@ class Settling:
                 continue
             _count(seed_run, done, together=len(self._seed_runs))
             counted.append(seed_run)
-            settled.means.append(mean_losses(own, seed_run.fixed, seed_run.trained))
+            result.means.append(mean_losses(own, seed_run.fixed, seed_run.trained))
             due = seed_run.epoch % training.evaluate_every == 0 or last
             if due and not seed_run.ended:
                 # until it is validated: a checkpoint that is written before says so
-                seed_run.at.numbers["unjudged"] = settled.means[-1]
+                seed_run.at.numbers["unjudged"] = result.means[-1]
         for seed_run in counted:
             try:
-                settled.found.extend(self._judged(seed_run))
+                result.found.extend(self._judged(seed_run))
             except ParetoCosmosError as error:
                 failed.append(error)
         # all seeds, which would else stand at different epochs
@@ -158,9 +165,9 @@ class Settling:
             raise self._refusal(diverged[0])
         if failed:
             raise failed[0]
-        return settled
+        return result
 
-    def catch_up(self) -> None:
+    def validate_pending(self) -> None:
         """Make up for validations that failed before the training was resumed."""
         found = [one for seed_run in self._seed_runs for one in self._judged(seed_run)]
         if found:
@@ -235,8 +242,8 @@ class Trainer:
         self.dtype = next(self.networks[0].parameters()).dtype
         if plan.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(plan.device)
-        self.feed = feed_for(plan, self.dtype, self.processes)
-        samples = len(self.feed)
+        self.source = make_training_source(plan, self.dtype, self.processes)
+        samples = len(self.source)
         if samples < plan.training.groups:
             raise ConfigurationError(
                 f"`groups` must be at most the {samples} training samples, found "
@@ -249,8 +256,8 @@ class Trainer:
             plan.training.batch_size,
             smallest=self._smallest(samples),
         )
-        if isinstance(self.feed, Loaded):
-            self.feed.labels.update(labels)
+        if isinstance(self.source, FromLoader):
+            self.source.labels.update(labels)
         self.labels = labels
         val = load_samples(plan.problem, "val", plan.device, self.dtype, labels)
         together = len(self.networks) if stacked else 1
@@ -261,10 +268,10 @@ class Trainer:
         plans = [seed_run.plan for seed_run in seed_runs for _ in seed_run.networks]
         parts = [slice(at, at + together) for at in range(0, len(self.networks), together)]
         self.stacks = [
-            make_stack(self.networks[own], plans[own], self.feed, engine, self.processes)
+            make_network_stack(self.networks[own], plans[own], self.source, engine, self.processes)
             for own in parts
         ]
-        self.settling = Settling(seed_runs, self.stacks, val)
+        self.epoch_end = EpochEnd(seed_runs, self.stacks, val)
 
     def _smallest(self, samples: int) -> int:
         """Samples in the smallest part of a batch that any process sees at once."""
@@ -282,14 +289,14 @@ class Trainer:
             seeded(self.plan.seed, self.plan.device, deterministic=deterministic),
             precise(configuration.precision),
         ):
-            moments = [s.work.optimizer.state(k) for s in self.stacks for k in range(s.networks)]
-            states = [s.state(k) for s in self.stacks for k in range(s.networks)]
+            moments = [s.state.optimizer.state(k) for s in self.stacks for k in range(s.networks)]
+            states = [s.saved_state(k) for s in self.stacks for k in range(s.networks)]
             epoch = self.processes.together(self._resumed)
             for seed_run, own in zip(self.seed_runs, networks_of_each(self.seed_runs), strict=True):
                 seed_run.start(moments[own], states[own], epoch=epoch)
                 if self.processes.first:
                     self.listeners.started(seed_run.folder, seed_run.epoch)
-            self.settling.catch_up()
+            self.epoch_end.validate_pending()
             prepared = False
             epochs = self.plan.training.epochs
             with reading(self.plan, self.processes, epoch=self.seed_runs[0].epoch):
@@ -309,7 +316,7 @@ class Trainer:
         with status(f"training, epoch {self.seed_runs[0].epoch + 1}"):
             done = self._steps(prepare=prepare)
         judged = self._seconds_judging()
-        means, found = self.settling.settle(done)
+        means, found = self.epoch_end.finish_epoch(done)
         judged = self._seconds_judging() - judged
         self.remaining.note(time.perf_counter() - started - done.preparing - judged, judged)
         if self.processes.first:
@@ -322,19 +329,19 @@ class Trainer:
     def _steps(self, *, prepare: bool) -> EpochDone:
         """All steps of an epoch, of all seed runs together."""
         plan, epoch = self.plan, self.seed_runs[0].epoch
-        drawn = [one for seed_run in self.seed_runs for one in seed_run.draw(len(self.feed))]
+        drawn = [one for seed_run in self.seed_runs for one in seed_run.draw(len(self.source))]
         pieces = [
             (stack, drawn[at * stack.networks : (at + 1) * stack.networks])
             for at, stack in enumerate(self.stacks)
         ]
-        if isinstance(self.feed, Loaded):
-            self.feed.begin(plan.seed, epoch)
-        if self.processes.joined or isinstance(self.feed, Loaded):
+        if isinstance(self.source, FromLoader):
+            self.source.begin(plan.seed, epoch)
+        if self.processes.joined or isinstance(self.source, FromLoader):
             # dropout and its like draw from torch's generator: differently in every process
             torch.manual_seed(mixed_seed(plan.seed, epoch, self.processes.rank))
         started = time.perf_counter()
         for stack in self.stacks:
-            stack.work.optimizer.set_rates(plan.training.learning_rates(epoch, len(self.feed)))
+            stack.state.optimizer.set_rates(plan.training.learning_rates(epoch, len(self.source)))
             stack.begin(plan.method, epoch)
         preparing = 0.0
         with threads_for(self.small):
@@ -343,19 +350,23 @@ class Trainer:
                     for stack, own in pieces:
                         stack.prepare(own, plan.device)
                 preparing = time.perf_counter() - started
-                if any(stack.frozen and stack.networks > 1 for stack in self.stacks):
+                if any(stack.data_dependent and stack.networks > 1 for stack in self.stacks):
                     # what Python decides would be decided for all of them together
-                    raise FrozenError(self.failure)
+                    raise DataDependentError(self.failure)
                 self._warn_of_failure()
-            waited = self.feed.waited
+            waited = self.source.waited
             # the one time an epoch is read back
-            with self.feed.checks.explained() if isinstance(self.feed, Loaded) else nullcontext():
+            with (
+                self.source.checks.explained()
+                if isinstance(self.source, FromLoader)
+                else nullcontext()
+            ):
                 every = [stack.epoch(own, plan.device) for stack, own in pieces]
             losses = torch.cat(every, dim=1).cpu()
         for network in self.networks:  # statistics of batches, each process's of its own
             self.processes.follow(list(network.buffers()))
         seconds = time.perf_counter() - started - preparing
-        return EpochDone(losses, seconds, preparing, self.feed.waited - waited)
+        return EpochDone(losses, seconds, preparing, self.source.waited - waited)
 
     def _warn_of_failure(self) -> None:
         if self.failure is not None:
@@ -394,7 +405,7 @@ class Trainer:
             self.engine_name,
             lead.folder,
             unit_of(self.plan.problem.input_shape),
-            len(self.feed) * len(self.networks) / done.seconds,
+            len(self.source) * len(self.networks) / done.seconds,
             self.remaining.left(lead.epoch),
             peak_memory(self.plan.device),
             done.waited / done.seconds,
@@ -406,10 +417,10 @@ class Trainer:
         test = load_samples(problem, "test", device, self.dtype, self.labels)
         why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
         engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
-        said = {"engine": engine, "data": "on the device" if self.feed.resident else "streamed"}
-        samples = len(self.feed)
+        said = {"engine": engine, "data": "on the device" if self.source.resident else "streamed"}
+        samples = len(self.source)
         runs = [
-            one.finish(self.settling.val, test, said, samples=samples) for one in self.seed_runs
+            one.finish(self.epoch_end.val, test, said, samples=samples) for one in self.seed_runs
         ]
         for run in runs:
             self.listeners.finished(run)

@@ -12,6 +12,9 @@ from paretocosmos.problems import Problem, shares_of
 from paretocosmos.problems.streams.fields import check_labels, label_range
 from paretocosmos.types import Outputs, Targets, first, map_tensors
 
+SCALES = "loss_scales"
+"""The name of the losses' scales in a checkpoint, beside the method's state."""
+
 # Enough for a gap between groups to have a direction, few enough to cost nothing.
 SAMPLES = 2048
 # Noise on the outputs of a fresh network, of which some losses are flat: a gap where all outputs
@@ -21,8 +24,8 @@ NOISE = 1.0
 DRAWS = 8
 
 
-def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
-    r"""The scale of each loss ``[J]``, by which it is divided while training.
+def compute_loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
+    r"""Compute the scale of each loss ``[J]``, by which it is divided while training.
 
     .. math:: s_j = \sqrt{\frac1B \sum_i \Big\| B \frac{\partial L_j}{\partial f_i} \Big\|^2}
 
@@ -40,7 +43,7 @@ def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
     """
     parameter = next(model.parameters())
     ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives)).to(parameter)
-    generator, found = torch.Generator().manual_seed(seed), []
+    generator, scales_of_parts = torch.Generator().manual_seed(seed), []
     for own, few in shares_of(problem, SAMPLES, generator):
         here = move_batch(few, parameter.device, parameter.dtype)
         with evaluation_mode(model):
@@ -50,16 +53,16 @@ def loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Tensor:
             if allowed is not None:  # a split in memory was looked at as a whole
                 target = objective.target
                 check_labels(here.targets[target], allowed, f"`{target}`", "`train`")
-        found.append(pulls(own, outputs, here.targets, generator))
-    scales = torch.cat(found)
+        scales_of_parts.append(compute_pulls(own, outputs, here.targets, generator))
+    scales = torch.cat(scales_of_parts)
     # a loss without a gradient is said aloud when the training ends, see `findings`
     return torch.where(scales > 0, scales, 1.0)
 
 
-def pulls(
+def compute_pulls(
     objectives: Sequence[Objective], outputs: Outputs, targets: Targets, generator: torch.Generator
 ) -> Tensor:
-    """How strongly each loss ``[J]`` pulls on outputs, as above; 0 where it has no gradient there.
+    """Compute how strongly each loss ``[J]`` pulls on outputs, as above; 0 without a gradient.
 
     Args:
         objectives: what is traded.

@@ -1,7 +1,7 @@
 """Networks that train as one: what they advance, and how."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import torch
@@ -11,154 +11,181 @@ from paretocosmos.conditioning import TrainingTask, training_task
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.promises import from_outside
 from paretocosmos.methods import Method
+from paretocosmos.objectives import Objective
 from paretocosmos.runtime.distributed import Processes
-from paretocosmos.training.engine import Engine, choose
-from paretocosmos.training.engine.batch_source import Feed
-from paretocosmos.training.engine.eager import Work
-from paretocosmos.training.engine.optimizer import Optimizer, Recipe, undecayed
-from paretocosmos.training.engine.step import SCALES, make_step
-from paretocosmos.training.engine.tracing import Recorded
-from paretocosmos.training.loss_scales import loss_scales
+from paretocosmos.training.engine import (
+    BatchSource,
+    Engine,
+    Optimizer,
+    Step,
+    TracedStep,
+    TrainState,
+    UpdateRule,
+    choose_engine,
+    make_step,
+)
+from paretocosmos.training.engine.optimizer import find_undecayed
+from paretocosmos.training.loss_scales import SCALES, compute_loss_scales
 
 
 @dataclass(frozen=True)
-class Stack:
+class NetworkStack:
     """One network, or several stacked along a first axis, and the engine that runs their steps."""
 
-    work: Work
+    state: TrainState
     engine: Engine
     networks: int
 
     @property
-    def frozen(self) -> bool:
+    def data_dependent(self) -> bool:
         """Whether Python decides something in its steps, though a declaration says otherwise."""
-        step = self.work.step
-        return isinstance(step, Recorded) and step.frozen
+        step = self.state.step
+        return isinstance(step, TracedStep) and step.data_dependent
 
-    def state(self, place: int) -> dict[str, Tensor]:
-        """The method's state of one of them, not a copy."""
-        state = self.work.state
-        return {n: v[place] for n, v in state.items()} if self.networks > 1 else state
+    def saved_state(self, index: int) -> dict[str, Tensor]:
+        """Return one network's state of the method and loss scales for checkpoints, as views."""
+        state = dict(self.state.method_state)
+        if self.state.loss_scales is not None:
+            state[SCALES] = self.state.loss_scales
+        return {name: v[index] for name, v in state.items()} if self.networks > 1 else state
 
     def epoch(self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> Tensor:
         """Train for an epoch; the mean losses of the groups, ``[steps, networks, J]``."""
-        order, rays = self._joined(drawn, device)
+        order, rays = self._join(drawn, device)
         losses = self.engine.epoch(order, rays).mean(dim=-2)
         return losses if self.networks > 1 else losses.unsqueeze(1)
 
     def prepare(self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> None:
-        """Record, compile or capture what an epoch needs, without training."""
-        self.engine.prepare(*self._joined(drawn, device))
+        """Trace, compile or capture what an epoch needs, without training."""
+        self.engine.prepare(*self._join(drawn, device))
 
-    @contextmanager
-    def averaged(self) -> Iterator[None]:
-        """Inside, the networks have their averaged weights, where weights are averaged."""
-        with self.work.optimizer.averaged():
-            yield
+    def averaged(self) -> AbstractContextManager[None]:
+        """Give the networks their averaged weights inside, if weights are averaged."""
+        return self.state.optimizer.averaged()
 
     def begin(self, method: Method, epoch: int) -> None:
-        """Let the method know that an epoch begins."""
-        for name, value in method.at_epoch(epoch, self.work.state).items():
-            if value is not self.work.state[name]:
-                self.work.state[name].copy_(value)
+        """Tell the method that an epoch begins."""
+        state = self.state.method_state
+        for name, value in method.at_epoch(epoch, state).items():
+            if value is not state[name]:
+                state[name].copy_(value)
 
-    def _joined(
+    def _join(
         self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device
     ) -> tuple[Tensor, Tensor]:
         order, rays = (
             parts[0] if self.networks == 1 else torch.stack(parts)
             for parts in zip(*drawn, strict=True)
         )
-        return order.to(self.work.feed.device), rays.to(device)
+        return order.to(self.state.source.device), rays.to(device)
 
 
-def make_stack(
+def make_network_stack(
     networks: Sequence[nn.Module],
     plans: Sequence[Plan],
-    feed: Feed,
+    source: BatchSource,
     engine: str,
     processes: Processes,
-) -> Stack:
-    """Networks of one architecture as a stack, ready to train.
+) -> NetworkStack:
+    """Stack networks of one architecture, ready to train.
 
     Args:
         networks: each then uses its share of the stack.
         plans: of each, which differ in the seed at most.
-        feed: where batches come from.
+        source: where batches come from.
         engine: how steps are run, by name.
         processes: those that share the steps.
     """
     plan, count = plans[0], len(networks)
+    stacked, training = count > 1, plan.training
     tasks = [training_task(network, plan.problem.objectives) for network in networks]
-    initial = [_initial_state(*one) for one in zip(networks, tasks, plans, strict=True)]
+    loss_scales = _compute_scales(networks, tasks, plans)
     networks = [task.network for task in tasks]
     model = networks[0]
-    source = plan.problem.source("train")
+    steps = training.epochs * -(-len(source) // training.batch_size)
     parameters = (
-        _stacked(networks)
-        if count > 1
+        _stack_parameters(networks)
+        if stacked
         else {n: p.detach() for n, p in model.named_parameters() if p.requires_grad}
     )
-    state = {
-        name: (torch.stack([one[name] for one in initial]) if count > 1 else value.clone())
-        for name, value in initial[0].items()
-    }
-    work = Work(
-        step=make_step(
-            model,
-            tasks[0].objectives,
-            plan.method,
-            prepare=plan.problem.prepare,
-            half=plan.configuration.precision == "bf16",
-            stacked=count > 1,
-            accumulate=plan.training.accumulate,
-            processes=processes,
-            tasks=() if source is None else tuple(source.parts),
-        ),
-        parameters=parameters,
-        optimizer=Optimizer(parameters, _recipe(model, plan, feed), stacked=count > 1),
-        state=state,
-        feed=feed,
-        batch_size=plan.training.batch_size,
-        groups=plan.training.groups,
-        buffers=list(model.buffers()),
-        from_outside=[own for part in (*plan.parts, model) for own in from_outside(part)],
-    )
-    chosen = choose(engine, work, model, traceable=plan.traceable, steps=_steps(plan, feed))
-    return Stack(work, chosen, count)
-
-
-def _initial_state(network: nn.Module, task: TrainingTask, plan: Plan) -> dict[str, Tensor]:
-    """What the method remembers before the first step, and the losses' scales."""
-    found = dict(plan.method.init(len(plan.problem.objectives)))
-    # a task of its own has losses of one scale
-    if plan.training.scale_losses and task.fit is None:
-        found[SCALES] = loss_scales(network, plan.problem, seed=plan.seed)
-    return {name: value.to(plan.device) for name, value in found.items()}
-
-
-def _steps(plan: Plan, feed: Feed) -> int:
-    """How many steps a training has."""
-    return plan.training.epochs * -(-len(feed) // plan.training.batch_size)
-
-
-def _recipe(model: nn.Module, plan: Plan, feed: Feed) -> Recipe:
-    """How a network's parameters are updated."""
-    training, steps = plan.training, _steps(plan, feed)
-    return Recipe(
+    rule = UpdateRule(
         training.optimizer,
         training.weight_decay,
-        undecayed(model),
+        find_undecayed(model),
         min(1.0, 1 / (training.average * steps)) if training.average else 0.0,
         training.clip,
     )
+    state = TrainState(
+        step=_make_step(model, tasks[0].objectives, plan, processes, stacked=stacked),
+        parameters=parameters,
+        optimizer=Optimizer(parameters, rule, stacked=stacked),
+        method_state=_init_method_state(plans),
+        source=source,
+        batch_size=training.batch_size,
+        groups=training.groups,
+        loss_scales=loss_scales,
+        buffers=list(model.buffers()),
+        third_party=[own for part in (*plan.parts, model) for own in from_outside(part)],
+    )
+    chosen = choose_engine(engine, state, model, traceable=plan.traceable, steps=steps)
+    return NetworkStack(state, chosen, count)
 
 
-def _stacked(models: Sequence[nn.Module]) -> dict[str, Tensor]:
-    """The models' parameters stacked by name; each model then uses its share of the stack."""
+def _make_step(
+    model: nn.Module,
+    objectives: Sequence[Objective],
+    plan: Plan,
+    processes: Processes,
+    *,
+    stacked: bool,
+) -> Step:
+    source = plan.problem.source("train")
+    return make_step(
+        model,
+        objectives,
+        plan.method,
+        prepare=plan.problem.prepare,
+        half=plan.configuration.precision == "bf16",
+        stacked=stacked,
+        accumulate=plan.training.accumulate,
+        processes=processes,
+        tasks=() if source is None else tuple(source.parts),
+    )
+
+
+def _init_method_state(plans: Sequence[Plan]) -> dict[str, Tensor]:
+    """Return the method's state before the first step, stacked for several networks."""
+    states = [plan.method.init(len(plan.problem.objectives)) for plan in plans]
+    return {
+        name: _join_networks([state[name] for state in states]).to(plans[0].device)
+        for name in states[0]
+    }
+
+
+def _compute_scales(
+    networks: Sequence[nn.Module], tasks: Sequence[TrainingTask], plans: Sequence[Plan]
+) -> Tensor | None:
+    """Return the scales of every network's losses, if they are divided by some."""
+    # a task of its own has losses of one scale
+    if tasks[0].fit is not None or not plans[0].training.scale_losses:
+        return None
+    scales = [
+        compute_loss_scales(network, plan.problem, seed=plan.seed)
+        for network, plan in zip(networks, plans, strict=True)
+    ]
+    return _join_networks(scales).to(plans[0].device)
+
+
+def _join_networks(tensors: Sequence[Tensor]) -> Tensor:
+    """Stack one tensor of each network; copy that of a single one."""
+    return torch.stack(list(tensors)) if len(tensors) > 1 else tensors[0].clone()
+
+
+def _stack_parameters(models: Sequence[nn.Module]) -> dict[str, Tensor]:
+    """Stack the models' parameters by name; each model then uses its share of the stack."""
     parameters = [{n: p for n, p in m.named_parameters() if p.requires_grad} for m in models]
     stacked = {n: torch.stack([own[n].detach() for own in parameters]) for n in parameters[0]}
-    for place, own in enumerate(parameters):
+    for index, own in enumerate(parameters):
         for name, parameter in own.items():
-            parameter.data = stacked[name][place]
+            parameter.data = stacked[name][index]
     return stacked

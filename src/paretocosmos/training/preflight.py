@@ -21,7 +21,7 @@ from paretocosmos.problems.streams.fields import (
     label_range,
 )
 from paretocosmos.runtime.torch_private import BatchNorm
-from paretocosmos.training.engine.gradients import head_modules
+from paretocosmos.training.engine.gradients import find_head_modules
 from paretocosmos.types import Batch, Outputs, map_tensors
 
 __all__ = ["preflight"]
@@ -183,7 +183,7 @@ def _check_shared(
     model: nn.Module, problem: Problem, method: Method, shares: Sequence[Share]
 ) -> None:
     """A parameter that only some objectives reach is a head that nobody declared."""
-    apart = head_modules(model, method)
+    apart = find_head_modules(model, method)
     parts = {*dict(model.named_modules()), *dict(model.named_parameters())}
     for head in apart:
         if head not in parts:

@@ -28,7 +28,7 @@ from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem
-from paretocosmos.problems.tables.base import TableProblem
+from paretocosmos.problems.tables import TableProblem
 from paretocosmos.runs.checkpoint import (
     TrainingState,
     flaw_of,

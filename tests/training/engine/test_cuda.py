@@ -20,10 +20,10 @@ from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.saved import checkpoint_in
-from paretocosmos.training.engine import Optimizer, Recipe, Resident, Work, make_step
-from paretocosmos.training.engine.cuda_graph import Captured
-from paretocosmos.training.engine.eager import Stepwise
-from paretocosmos.training.engine.tracing import Recorded
+from paretocosmos.training.engine import InMemory, Optimizer, TrainState, UpdateRule, make_step
+from paretocosmos.training.engine.cuda_graph import CudaGraphEngine
+from paretocosmos.training.engine.eager import EagerEngine
+from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch, map_tensors
 
@@ -251,7 +251,7 @@ def test_dropout_differs_from_step_to_step() -> None:
     work = _work(model, rate=0.0)
     order = torch.arange(8, device="cuda").repeat(33)  # a graph of 32 steps, and one more
     rays = torch.full((33, 2), 0.5, device="cuda")
-    engine = Captured(work)
+    engine = CudaGraphEngine(work)
     engine.prepare(order, rays)
     assert engine.failure is None
     losses = torch.cat([engine.epoch(order, rays) for _ in range(2)])[:, 0, 0]
@@ -274,19 +274,19 @@ def test_what_reads_numbers_back_falls_back_and_is_right(tmp_path: Path) -> None
 # ---------------------------------------------------------------- preparing, and memory
 
 
-def _work(model: nn.Module, rate: float = 0.01) -> Work:
+def _work(model: nn.Module, rate: float = 0.01) -> TrainState:
     problem = load_problem("toy_convex")
     data = problem.split("train")
     there = (map_tensors(lambda t: t.cuda(), part) for part in (data.inputs, data.targets))
     parameters = {name: p.detach() for name, p in model.named_parameters()}
-    adam = Optimizer(parameters, Recipe("adam", 0.0))
+    adam = Optimizer(parameters, UpdateRule("adam", 0.0))
     adam.set_rates([rate])
-    return Work(
+    return TrainState(
         step=make_step(model, problem.objectives, Cosmos(), prepare=problem.prepare),
         parameters=parameters,
         optimizer=adam,
-        state={},
-        feed=Resident(Batch(*there)),
+        method_state={},
+        source=InMemory(Batch(*there)),
         batch_size=8,
         groups=1,
         buffers=list(model.buffers()),
@@ -298,8 +298,8 @@ def test_preparing_trains_nothing(recorded: bool) -> None:
     model = Own(*(() if recorded else (nn.BatchNorm1d(16), nn.Dropout(0.5)))).to("cuda")
     work = _work(model)
     if recorded:
-        work.step = Recorded(work.step, model, "traced")
-    engine = Captured(work)
+        work.step = TracedStep(work.step, model, "traced")
+    engine = CudaGraphEngine(work)
     order = torch.randperm(300, device="cuda")  # 37 batches of 8 and one of 4
     rays = torch.rand(38, 2, device="cuda").softmax(dim=1)
     live = [*work.optimizer.tensors(), *work.buffers]
@@ -316,7 +316,7 @@ def test_preparing_trains_nothing(recorded: bool) -> None:
         after = [tensor.clone() for tensor in live]
         for tensor, value in zip(live, before, strict=True):
             tensor.copy_(value)
-        expected = Stepwise(work).epoch(order, rays)
+        expected = EagerEngine(work).epoch(order, rays)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
         for one, two in zip(live, after, strict=True):
             torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-5)

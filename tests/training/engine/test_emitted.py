@@ -6,7 +6,12 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
 from paretocosmos.conditioning import Hypernet, HypernetOutput
-from paretocosmos.training.engine.gradients import EmittedLosses, LossGradients, Telling, emits
+from paretocosmos.training.engine.gradients import (
+    HypernetGradients,
+    HypernetWithFeatures,
+    LossGradients,
+    has_hypernet_gradients,
+)
 
 SAMPLES, WIDTH = 12, 6
 
@@ -22,12 +27,12 @@ def told(
 ) -> tuple[Tensor, ...]:
     """Losses ``[G, J]`` and what was emitted for them."""
     named = {f"model.{name}": leaf for name, leaf in leaves.items()}
-    outputs, emission = functional_call(Telling(model), named, (inputs, rays))
+    outputs, emission = functional_call(HypernetWithFeatures(model), named, (inputs, rays))
     losses = outputs.square().unflatten(0, (len(rays), -1)).mean(dim=1)
     return losses, *emission
 
 
-def check(mine: EmittedLosses, every: LossGradients, losses: Tensor) -> None:
+def check(mine: HypernetGradients, every: LossGradients, losses: Tensor) -> None:
     torch.testing.assert_close(mine.gram(), every.gram(), rtol=1e-10, atol=1e-13)
     weights = torch.rand_like(losses)
     ours, theirs = mine.weighted(weights), every.weighted(weights)
@@ -44,7 +49,7 @@ def test_as_every_parameter_s_gradient(objectives: int, groups: int) -> None:
     inputs, rays = torch.randn(SAMPLES, 3).double(), torch.rand(groups, objectives).double()
     losses, *emission = told(model, leaves, inputs, rays)
     every = LossGradients(losses, leaves, (), stacked=False)
-    check(EmittedLosses(losses, leaves, HypernetOutput(*emission)), every, losses.detach())
+    check(HypernetGradients(losses, leaves, HypernetOutput(*emission)), every, losses.detach())
 
 
 @pytest.mark.parametrize("groups", [1, 3])
@@ -55,7 +60,7 @@ def test_with_several_seeds(groups: int) -> None:
     inputs, rays = torch.randn(3, SAMPLES, 3).double(), torch.rand(3, groups, 2).double()
     losses, *emission = torch.vmap(lambda *given: told(models[0], *given))(leaves, inputs, rays)
     every = LossGradients(losses, leaves, (), stacked=True)
-    check(EmittedLosses(losses, leaves, HypernetOutput(*emission)), every, losses.detach())
+    check(HypernetGradients(losses, leaves, HypernetOutput(*emission)), every, losses.detach())
 
 
 def test_without_inner_products_it_is_one_backward_pass() -> None:
@@ -63,7 +68,7 @@ def test_without_inner_products_it_is_one_backward_pass() -> None:
     leaves = {n: p.detach().clone().requires_grad_() for n, p in model.named_parameters()}
     given = torch.randn(4, 3).double(), torch.rand(1, 2).double()
     losses, *emission = told(model, leaves, *given)
-    found = EmittedLosses(losses, leaves, HypernetOutput(*emission)).weighted(
+    found = HypernetGradients(losses, leaves, HypernetOutput(*emission)).weighted(
         torch.tensor([[2.0, -1.0]]).double()
     )
     again, *_ = told(model, leaves, *given)
@@ -73,7 +78,11 @@ def test_without_inner_products_it_is_one_backward_pass() -> None:
 
 
 def test_only_where_one_layer_emits_all() -> None:
-    assert emits(hypernet(2), ())
-    assert not emits(hypernet(2), ("backbone.2",))  # a Gram matrix without some of them
-    assert not emits(Hypernet(nn.Linear(30, 4), 2, chunk=40), ())  # own weights beside
-    assert not emits(nn.Linear(2, 2), ())
+    assert has_hypernet_gradients(hypernet(2), ())
+    assert not has_hypernet_gradients(
+        hypernet(2), ("backbone.2",)
+    )  # a Gram matrix without some of them
+    assert not has_hypernet_gradients(
+        Hypernet(nn.Linear(30, 4), 2, chunk=40), ()
+    )  # own weights beside
+    assert not has_hypernet_gradients(nn.Linear(2, 2), ())

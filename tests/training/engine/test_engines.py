@@ -19,22 +19,22 @@ from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.training.engine import (
     ENGINES,
+    BatchSource,
     Engine,
-    Feed,
+    InMemory,
     Optimizer,
-    Recipe,
-    Resident,
     Streamed,
-    Work,
+    TrainState,
+    UpdateRule,
     check_engine,
-    choose,
+    choose_engine,
     cuda_graph,
 )
 from paretocosmos.training.engine.batch_source import BatchHandle
-from paretocosmos.training.engine.cuda_graph import Captured
-from paretocosmos.training.engine.eager import Stepwise
+from paretocosmos.training.engine.cuda_graph import CudaGraphEngine
+from paretocosmos.training.engine.eager import EagerEngine
 from paretocosmos.training.engine.step import make_step
-from paretocosmos.training.engine.tracing import Recorded
+from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.types import Batch, map_tensors
 
 SAMPLES, FEATURES, J = 70, 3, 2
@@ -67,7 +67,7 @@ def _stateful() -> nn.Module:
     return Concat(nn.Sequential(*layers), J)
 
 
-def _streamed(data: Batch) -> Feed:
+def _streamed(data: Batch) -> BatchSource:
     return Streamed(data, torch.device("cpu"), torch.float32)
 
 
@@ -76,35 +76,40 @@ def _work(
     batch_size: int = 16,
     groups: int = 2,
     samples: int = SAMPLES,
-    feed: Callable[[Batch], Feed] = Resident,
-) -> Work:
+    feed: Callable[[Batch], BatchSource] = InMemory,
+) -> TrainState:
     draw = torch.Generator().manual_seed(5)
     numbers = torch.randn(samples, FEATURES + 4, generator=draw)
     parameters = {name: p.detach() for name, p in model.named_parameters()}
-    adam = Optimizer(parameters, Recipe("adam", 0.01))
+    adam = Optimizer(parameters, UpdateRule("adam", 0.01))
     adam.set_rates([0.01])
     method = Averaging(penalty=2.0)
-    return Work(
+    return TrainState(
         step=make_step(model, OBJECTIVES, method),
         parameters=parameters,
         optimizer=adam,
-        state=dict(method.init(J)),
-        feed=feed(Batch(numbers[:, :FEATURES], {"a": numbers[:, 3:5], "b": numbers[:, 5:]})),
+        method_state=dict(method.init(J)),
+        source=feed(Batch(numbers[:, :FEATURES], {"a": numbers[:, 3:5], "b": numbers[:, 5:]})),
         batch_size=batch_size,
         groups=groups,
         buffers=list(model.buffers()),
     )
 
 
-def _drawn(work: Work, epoch: int = 0) -> tuple[Tensor, Tensor]:
-    draw, samples = torch.Generator().manual_seed(epoch), len(work.feed)
+def _drawn(work: TrainState, epoch: int = 0) -> tuple[Tensor, Tensor]:
+    draw, samples = torch.Generator().manual_seed(epoch), len(work.source)
     steps = -(-samples // work.batch_size)
     rays = torch.rand(steps * work.groups, J, generator=draw).softmax(dim=-1)
     return torch.randperm(samples, generator=draw), rays
 
 
-def _everything(work: Work) -> list[Tensor]:
-    live = [*work.optimizer.tensors(), *work.state.values(), *work.buffers, torch.get_rng_state()]
+def _everything(work: TrainState) -> list[Tensor]:
+    live = [
+        *work.optimizer.tensors(),
+        *work.method_state.values(),
+        *work.buffers,
+        torch.get_rng_state(),
+    ]
     return [tensor.clone() for tensor in live]
 
 
@@ -118,7 +123,7 @@ class Replayed:
 
     made = 0
 
-    def __init__(self, work: Work, place: BatchHandle, rays: Tensor, *places: object) -> None:
+    def __init__(self, work: TrainState, place: BatchHandle, rays: Tensor, *places: object) -> None:
         type(self).made += 1
         self.work, self.place, self.rays = work, place, rays.clone()
         self.losses: Tensor | None = None
@@ -128,20 +133,20 @@ class Replayed:
         _fill(self.rays, rays)
         steps: Any = [(self.place, self.rays)]
         if isinstance(self.place, Tensor):
-            steps = self.work.batches(self.place, self.rays)
-        look = self.work.feed.batch_at
-        found = torch.stack([self.work.advance(look(one), ray) for one, ray in steps])
+            steps = self.work.split_epoch(self.place, self.rays)
+        look = self.work.source.batch_at
+        found = torch.stack([self.work.compute_step(look(one), ray) for one, ray in steps])
         self.losses = found if self.losses is None else self.losses.copy_(found)
         return self.losses
 
 
 @pytest.fixture
 def no_cuda(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Lets `Captured` run without a GPU, its graphs replaced."""
+    """Lets `CudaGraphEngine` run without a GPU, its graphs replaced."""
     cuda = MagicMock(OutOfMemoryError=torch.cuda.OutOfMemoryError)  # streams, pools and the like
     stand_ins = {"cuda": cuda, "_C": MagicMock()}
     monkeypatch.setattr(cuda_graph, "torch", SimpleNamespace(**{**vars(torch), **stand_ins}))
-    monkeypatch.setattr(cuda_graph, "_Graph", Replayed)
+    monkeypatch.setattr(cuda_graph, "CapturedSteps", Replayed)
     monkeypatch.setattr(Replayed, "made", 0)
     return monkeypatch
 
@@ -156,14 +161,14 @@ def test_engines_by_name() -> None:
             model = _plain()
             work = _work(model)
             step = work.step
-            chosen = choose(engine, work, model, traceable=known, steps=1)
-            assert isinstance(chosen, Stepwise)
+            chosen = choose_engine(engine, work, model, traceable=known, steps=1)
+            assert isinstance(chosen, EagerEngine)
             assert chosen.failure is None
             assert chosen.name == engine
             assert (work.step is step) == (engine == "eager")
             if engine != "eager":
-                assert isinstance(work.step, Recorded)
-                assert work.step.how == engine
+                assert isinstance(work.step, TracedStep)
+                assert work.step.mode == engine
 
 
 @pytest.mark.parametrize(
@@ -172,16 +177,16 @@ def test_engines_by_name() -> None:
 )
 def test_auto_records_what_is_known_and_worth_it(traceable: bool, steps: int, name: str) -> None:
     model = _plain()
-    assert choose("auto", _work(model), model, traceable=traceable, steps=steps).name == name
+    assert choose_engine("auto", _work(model), model, traceable=traceable, steps=steps).name == name
 
 
 def test_an_unknown_engine_and_one_for_another_device_are_refused() -> None:
     model = _plain()
     with pytest.raises(ConfigurationError, match=r"`trace`.*`traced`"):
-        choose("trace", _work(model), model, traceable=True, steps=1)
+        choose_engine("trace", _work(model), model, traceable=True, steps=1)
     says = "`engine` captured needs a CUDA device, found `cpu`: use traced"
     with pytest.raises(ConfigurationError, match=says):
-        choose("captured", _work(model), model, traceable=True, steps=1)
+        choose_engine("captured", _work(model), model, traceable=True, steps=1)
     for engine in ENGINES:
         check_engine(engine, torch.device("cuda"))
         if engine != "captured":
@@ -191,14 +196,14 @@ def test_an_unknown_engine_and_one_for_another_device_are_refused() -> None:
 # ---------------------------------------------------------------- one and the same epoch
 
 
-def _made(engine: str, model: nn.Module, work: Work) -> Engine:
+def _made(engine: str, model: nn.Module, work: TrainState) -> Engine:
     if engine != "captured":
-        return choose(engine, work, model, traceable=True, steps=1)
-    work.step = Recorded(work.step, model, "traced")
-    return Captured(work)
+        return choose_engine(engine, work, model, traceable=True, steps=1)
+    work.step = TracedStep(work.step, model, "traced")
+    return CudaGraphEngine(work)
 
 
-FEEDS = pytest.mark.parametrize("feed", [Resident, _streamed], ids=["resident", "streamed"])
+FEEDS = pytest.mark.parametrize("feed", [InMemory, _streamed], ids=["resident", "streamed"])
 
 
 @FEEDS
@@ -208,7 +213,7 @@ def test_preparing_trains_nothing(
     no_cuda: pytest.MonkeyPatch,
     engine: str,
     make: Callable[[], nn.Module],
-    feed: Callable[[Batch], Feed],
+    feed: Callable[[Batch], BatchSource],
 ) -> None:
     model = make()
     twin = copy.deepcopy(model)
@@ -226,7 +231,7 @@ def test_preparing_trains_nothing(
     found = [prepared.epoch(*_drawn(work, epoch)) for epoch in range(2)]
     after = _everything(work)
     torch.manual_seed(7)
-    expected = [Stepwise(other).epoch(*_drawn(other, epoch)) for epoch in range(2)]
+    expected = [EagerEngine(other).epoch(*_drawn(other, epoch)) for epoch in range(2)]
     for one, two in zip([*found, *after], [*expected, *_everything(other)], strict=True):
         assert torch.equal(one, two)
 
@@ -234,7 +239,7 @@ def test_preparing_trains_nothing(
 def test_a_recording_is_prepared_for_both_sizes() -> None:
     model = _plain()
     work = _work(model)
-    engine = choose("traced", work, model, traceable=True, steps=1)
+    engine = choose_engine("traced", work, model, traceable=True, steps=1)
     engine.prepare(*_drawn(work))
     seen: list[str] = []
     model.register_forward_hook(lambda *given: seen.append("called"))
@@ -265,16 +270,18 @@ def test_pieces_cover_the_epoch_once_and_in_order(
     order = torch.randperm(samples).expand(*lead, samples)
     steps = -(-samples // batch)
     rays = torch.rand(*lead, steps * groups, J)
-    pieces = Captured(work)._pieces(order, rays)
+    pieces = CudaGraphEngine(work)._split_epoch(order, rays)
     # step by step: what every piece holds is what the whole epoch holds, with its rays
-    found = [step for index, ray, _ in pieces for step in work.batches(index, ray)]
-    expected = list(work.batches(order, rays))
+    found = [step for index, ray, _ in pieces for step in work.split_epoch(index, ray)]
+    expected = list(work.split_epoch(order, rays))
     assert len(found) == len(expected)
     for one, two in zip(found, expected, strict=True):
         assert torch.equal(one[0], two[0])
         assert torch.equal(one[1], two[1])
     # streamed samples come step by step
-    alone = Captured(_work(model, batch, groups, samples, _streamed))._pieces(order, rays)
+    alone = CudaGraphEngine(_work(model, batch, groups, samples, _streamed))._split_epoch(
+        order, rays
+    )
     assert len(alone) == len(expected)
     for (index, ray, key), two in zip(alone, expected, strict=True):
         assert torch.equal(index, two[0])
@@ -292,26 +299,26 @@ def test_pieces_cover_the_epoch_once_and_in_order(
 def test_a_deep_network_is_captured_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     work = _work(_plain(), 2, 1, 200)
     drawn = _drawn(work)
-    lengths = {key[1] for _, _, key in Captured(work)._pieces(*drawn)}
+    lengths = {key[1] for _, _, key in CudaGraphEngine(work)._split_epoch(*drawn)}
     assert lengths == {32, 1}
     monkeypatch.setattr("paretocosmos.training.engine.cuda_graph.DEEP", len(work.parameters))
-    assert [key for _, _, key in Captured(work)._pieces(*drawn)] == [(2, 1)] * 100
+    assert [key for _, _, key in CudaGraphEngine(work)._split_epoch(*drawn)] == [(2, 1)] * 100
 
 
 @FEEDS
 @pytest.mark.parametrize(("samples", "batch"), [(70, 16), (64, 16), (10, 16), (200, 2), (67, 2)])
 def test_captured_epochs_are_those_of_single_steps(
-    no_cuda: pytest.MonkeyPatch, samples: int, batch: int, feed: Callable[[Batch], Feed]
+    no_cuda: pytest.MonkeyPatch, samples: int, batch: int, feed: Callable[[Batch], BatchSource]
 ) -> None:
     model = _plain()
     twin = copy.deepcopy(model)
     work, other = _work(model, batch, 2, samples, feed), _work(twin, batch, 2, samples)
-    engine = Captured(work)
+    engine = CudaGraphEngine(work)
     engine.prepare(*_drawn(work))
     made = Replayed.made
     for epoch in range(3):
         found = engine.epoch(*_drawn(work, epoch))
-        assert torch.equal(found, Stepwise(other).epoch(*_drawn(other, epoch)))
+        assert torch.equal(found, EagerEngine(other).epoch(*_drawn(other, epoch)))
     for one, two in zip(_everything(work), _everything(other), strict=True):
         assert torch.equal(one, two)
     assert Replayed.made == made <= 3  # none is captured while training
@@ -338,7 +345,7 @@ def test_what_cannot_be_captured_goes_on_step_by_step(
             if self.made == at:
                 raise RuntimeError("operation not permitted\nwhen stream is capturing")
 
-    no_cuda.setattr(cuda_graph, "_Graph", Failing)
+    no_cuda.setattr(cuda_graph, "CapturedSteps", Failing)
     model = make()
     twin = copy.deepcopy(model)
     work, other = _work(model), _work(twin)
@@ -351,7 +358,7 @@ def test_what_cannot_be_captured_goes_on_step_by_step(
     found = [engine.epoch(*_drawn(work, epoch)) for epoch in range(2)]
     after = _everything(work)
     torch.manual_seed(7)
-    expected = [Stepwise(other).epoch(*_drawn(other, epoch)) for epoch in range(2)]
+    expected = [EagerEngine(other).epoch(*_drawn(other, epoch)) for epoch in range(2)]
     for one, two in zip([*found, *after], [*expected, *_everything(other)], strict=True):
         assert torch.equal(one, two)
 
@@ -360,9 +367,9 @@ def test_a_gpu_that_is_full_is_no_reason_to_go_on(no_cuda: pytest.MonkeyPatch) -
     def full(*given: object) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    no_cuda.setattr(cuda_graph, "_Graph", full)
+    no_cuda.setattr(cuda_graph, "CapturedSteps", full)
     model = _plain()
     work = _work(model)
-    engine = Captured(work)
+    engine = CudaGraphEngine(work)
     with pytest.raises(torch.cuda.OutOfMemoryError):
         engine.prepare(*_drawn(work))

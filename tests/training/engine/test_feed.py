@@ -14,8 +14,20 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import DataError
-from paretocosmos.training.engine import Feed, Resident, Streamed, batch_source, feed_of
-from paretocosmos.training.engine.batch_source import AHEAD, SLOTS, THREAD, Parts, all_given
+from paretocosmos.training.engine import (
+    BatchSource,
+    InMemory,
+    Streamed,
+    batch_source,
+    make_batch_source,
+)
+from paretocosmos.training.engine.batch_source import (
+    AHEAD,
+    SLOTS,
+    THREAD,
+    SplitTensors,
+    collect_handles,
+)
 from paretocosmos.types import Batch
 
 SAMPLES = 50
@@ -32,12 +44,12 @@ def _no_thread_left() -> Iterator[None]:
     assert _feeders() == []
 
 
-def _streamed(data: Batch) -> Feed:
+def _streamed(data: Batch) -> BatchSource:
     return Streamed(data, CPU, torch.float32)
 
 
-FEEDS = pytest.mark.parametrize("make", [Resident, _streamed], ids=["resident", "streamed"])
-Make = Callable[[Batch], Feed]
+FEEDS = pytest.mark.parametrize("make", [InMemory, _streamed], ids=["resident", "streamed"])
+Make = Callable[[Batch], BatchSource]
 
 
 def _data() -> Batch:
@@ -96,7 +108,7 @@ def test_pieces_may_grow_and_shrink(make: Make) -> None:
     feed = make(data)
     for sizes in ([3], [20, 1], [2, 7], []):
         pieces = [torch.randint(0, SAMPLES, (size,)) for size in sizes]
-        for given, index in zip(all_given(feed, pieces), pieces, strict=True):
+        for given, index in zip(collect_handles(feed, pieces), pieces, strict=True):
             _same(_named(feed.batch_at(given)), _by_hand(data, index))
 
 
@@ -105,7 +117,7 @@ def test_one_tensor_goes_in_and_comes_out(make: Make) -> None:
     inputs = torch.randint(0, 255, (SAMPLES, 2, 2), dtype=torch.uint8)
     feed = make(Batch(inputs, {"y": torch.arange(SAMPLES)}))
     index = torch.tensor([4, 0, 4])
-    (given,) = all_given(feed, [index])
+    (given,) = collect_handles(feed, [index])
     batch = feed.batch_at(given)
     assert isinstance(batch.inputs, Tensor)
     assert torch.equal(batch.inputs, inputs[index])
@@ -115,7 +127,7 @@ def test_one_tensor_goes_in_and_comes_out(make: Make) -> None:
 def test_streamed_floats_get_the_type_asked_for() -> None:
     data = Batch(torch.randn(9, 2).half(), {"y": torch.randn(9), "n": torch.arange(9)})
     feed = Streamed(data, CPU, torch.float64)
-    (given,) = all_given(feed, [torch.tensor([8, 1])])
+    (given,) = collect_handles(feed, [torch.tensor([8, 1])])
     batch = feed.batch_at(given)
     assert isinstance(batch.inputs, Tensor)
     assert isinstance(data.inputs, Tensor)
@@ -124,15 +136,15 @@ def test_streamed_floats_get_the_type_asked_for() -> None:
     assert batch.targets["n"].tolist() == [8, 1]
 
 
-@pytest.mark.parametrize(("large", "kind"), [(False, Resident), (True, Streamed)])
+@pytest.mark.parametrize(("large", "kind"), [(False, InMemory), (True, Streamed)])
 def test_what_does_not_fit_is_streamed(
     monkeypatch: pytest.MonkeyPatch, large: bool, kind: type
 ) -> None:
     monkeypatch.setattr("paretocosmos.training.engine.fits", lambda *given, **named: not large)
-    feed = feed_of(Batch(torch.randn(9, 2), {}), CPU, torch.float64)
+    feed = make_batch_source(Batch(torch.randn(9, 2), {}), CPU, torch.float64)
     assert isinstance(feed, kind)
     assert feed.resident == (not large)
-    (given,) = all_given(feed, [torch.tensor([8, 1])])
+    (given,) = collect_handles(feed, [torch.tensor([8, 1])])
     inputs = feed.batch_at(given).inputs
     assert isinstance(inputs, Tensor)
     assert inputs.dtype == torch.float64
@@ -149,10 +161,10 @@ def test_what_is_memory_mapped_is_not_copied(make: Make, tmp_path: Path) -> None
         torch.from_numpy(np.load(tmp_path / "images.npy", mmap_mode="c")) for _ in range(2)
     )
     data = Batch(images, {"mask": mask, "twin": mask, "label": torch.arange(SAMPLES)})
-    places = {part.data_ptr() for part in Parts(data).tensors}
+    places = {part.data_ptr() for part in SplitTensors(data).tensors}
     assert places == {images.data_ptr(), mask.data_ptr(), data.targets["label"].data_ptr()}
     feed, index = make(data), torch.tensor([[3, 1], [49, 0]])
-    (given,) = all_given(feed, [index])
+    (given,) = collect_handles(feed, [index])
     found = feed.batch_at(given)
     assert isinstance(found.inputs, Tensor)
     assert torch.equal(found.inputs, torch.from_numpy(numbers)[index])
@@ -233,9 +245,9 @@ def handover(monkeypatch: pytest.MonkeyPatch) -> Handover:
 
 def test_waiting_for_a_slow_thread_is_counted(handover: Handover) -> None:
     feed, pieces = _streamed(_data()), torch.arange(SAMPLES).split(5)
-    all_given(feed, pieces)
+    collect_handles(feed, pieces)
     assert feed.waited == len(pieces)  # a second for each
-    all_given(feed, pieces)
+    collect_handles(feed, pieces)
     assert feed.waited == 2 * len(pieces)
 
 
@@ -250,8 +262,8 @@ def test_batches_that_are_ready_are_not_waited_for(handover: Handover) -> None:
 
 
 def test_what_lies_on_the_device_is_not_waited_for() -> None:
-    feed = Resident(_data())
-    all_given(feed, torch.arange(SAMPLES).split(5))
+    feed = InMemory(_data())
+    collect_handles(feed, torch.arange(SAMPLES).split(5))
     assert feed.waited == 0
 
 
@@ -278,12 +290,12 @@ def test_what_goes_wrong_in_the_thread_is_one_sentence(
     assert raised.value.__cause__ is error
     assert "\n" not in str(raised.value)
     fills.fails_at = -1  # and the feed goes on afterwards
-    assert len(all_given(feed, torch.arange(SAMPLES).split(5))) == 10
+    assert len(collect_handles(feed, torch.arange(SAMPLES).split(5))) == 10
 
 
 def test_an_index_beyond_the_samples_is_refused() -> None:
     with pytest.raises(DataError, match="in the background"):
-        all_given(_streamed(_data()), [torch.tensor([SAMPLES])])
+        collect_handles(_streamed(_data()), [torch.tensor([SAMPLES])])
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ArithmeticError])

@@ -14,7 +14,7 @@ from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.epo import Epo
 from paretocosmos.methods.mgda import Mgda
 from paretocosmos.methods.pareto_mtl import ParetoMtl
-from paretocosmos.training.engine.gradients import LossGradients, head_modules
+from paretocosmos.training.engine.gradients import LossGradients, find_head_modules
 
 DOUBLE = torch.float64
 Parameters = dict[str, Tensor]
@@ -236,6 +236,6 @@ def test_heads_are_left_out_as_a_network_declares_them(
     over: Literal["all", "shared"]
     for method, over in ((Mgda(), "shared"), (ParetoMtl(), "shared"), (Epo(), "all")):
         assert method.over == over
-        assert head_modules(model, method) == (names if over == "shared" else ())
-    assert head_modules(model, Cosmos()) == ()
-    assert head_modules(nn.Linear(2, 2), Mgda()) == ()
+        assert find_head_modules(model, method) == (names if over == "shared" else ())
+    assert find_head_modules(model, Cosmos()) == ()
+    assert find_head_modules(nn.Linear(2, 2), Mgda()) == ()

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError, Objective, TprGap
 from paretocosmos.training.engine import step
-from paretocosmos.training.engine.step import group_losses
+from paretocosmos.training.engine.step import compute_group_losses
 from paretocosmos.types import Outputs, Targets
 
 DOUBLE = torch.float64
@@ -19,13 +19,13 @@ class Calls:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        inside = step._together
+        inside = step._compute_together
 
         def counted(*given: object) -> Tensor:
             self.count += 1
             return inside(*given)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(step, "_together", counted)
+        monkeypatch.setattr(step, "_compute_together", counted)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_ten_heads_alike_are_one_call(together: Calls, groups: int, weighted: bo
         targets["weight"] = torch.rand(B, dtype=DOUBLE)
         targets["weight"][:5] = 0
     leaves = {head: out.clone().requires_grad_() for head, out in outputs.items()}
-    found = group_losses(_heads(), leaves, targets, groups)
+    found = compute_group_losses(_heads(), leaves, targets, groups)
     assert together.count == 1
     twins = {head: out.clone().requires_grad_() for head, out in outputs.items()}
     expected = _loop(_heads(), twins, targets, groups)
@@ -82,7 +82,7 @@ def test_ten_heads_alike_are_one_call(together: Calls, groups: int, weighted: bo
 def test_heads_that_share_a_target_are_alike_too(together: Calls, groups: int) -> None:
     outputs, targets = _outputs(2), {"label": torch.randn(B, 2, dtype=DOUBLE)}
     objectives: list[Objective] = [MeanSquaredError(name=head, output=head) for head in HEADS]
-    found = group_losses(objectives, outputs, targets, groups)
+    found = compute_group_losses(objectives, outputs, targets, groups)
     assert together.count == 1
     torch.testing.assert_close(found, _loop(objectives, outputs, targets, groups))
 
@@ -95,7 +95,7 @@ def test_settings_are_those_of_all(together: Calls, groups: int) -> None:
     objectives: list[Objective] = [
         TprGap(name=head, output=head, target=head, sensitive="sex", groups=3) for head in HEADS
     ]
-    found = group_losses(objectives, outputs, targets, groups)
+    found = compute_group_losses(objectives, outputs, targets, groups)
     assert together.count == 1
     torch.testing.assert_close(found, _loop(objectives, outputs, targets, groups))
 
@@ -141,7 +141,7 @@ def _different(kind: str) -> tuple[list[Objective], dict[str, Tensor], dict[str,
 )
 def test_what_is_not_alike_is_computed_apart(together: Calls, kind: str, groups: int) -> None:
     objectives, outputs, targets = _different(kind)
-    found = group_losses(objectives, outputs, targets, groups)
+    found = compute_group_losses(objectives, outputs, targets, groups)
     assert together.count == 0
     torch.testing.assert_close(found, _loop(objectives, outputs, targets, groups))
 
@@ -149,9 +149,9 @@ def test_what_is_not_alike_is_computed_apart(together: Calls, kind: str, groups:
 def test_a_network_without_heads_and_a_single_objective(together: Calls) -> None:
     outputs, targets = torch.randn(B, 2, dtype=DOUBLE), {"label": torch.randn(B, 2, dtype=DOUBLE)}
     objectives: list[Objective] = [MeanSquaredError(name="a"), MeanSquaredError(name="b")]
-    found = group_losses(objectives, outputs, targets, 2)
+    found = compute_group_losses(objectives, outputs, targets, 2)
     torch.testing.assert_close(found, _loop(objectives, outputs, targets, 2))
-    alone = group_losses(_heads()[:1], _outputs(CLASSES), _different("")[2], 2)
+    alone = compute_group_losses(_heads()[:1], _outputs(CLASSES), _different("")[2], 2)
     assert alone.shape == (2, 1)
     assert together.count == 0
 
@@ -163,7 +163,7 @@ def test_heads_are_split_into_groups_too() -> None:
         MeanSquaredError(name="one", target="a", output="x"),
         MeanSquaredError(name="two", target="b", output="y"),
     )
-    found = group_losses(objectives, heads, targets, 3)
+    found = compute_group_losses(objectives, heads, targets, 3)
     size = B // 3
     for g in range(3):
         mine = slice(g * size, (g + 1) * size)

@@ -15,7 +15,7 @@ from paretocosmos.conditioning import Concat, Conditioning, Hypernet, Unconditio
 from paretocosmos.methods import Method, State
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError, Objective
 from paretocosmos.training.engine import Step, make_step
-from paretocosmos.training.engine.tracing import Recorded
+from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.types import Batch, map_tensors
 
 METHODS = registry.names("methods")
@@ -133,7 +133,7 @@ def test_a_recorded_step_is_the_eager_one_bit_for_bit(
         rays = [torch.stack(pair) for pair in zip(rays, rays[::-1], strict=True)]
         state = {n: torch.stack([value] * 2) for n, value in state.items()}
     eager = _step(kind, model, method, stacked=stacked)
-    traced = Recorded(_step(kind, model, method, stacked=stacked), model, "traced")
+    traced = TracedStep(_step(kind, model, method, stacked=stacked), model, "traced")
     states: list[State] = [state, state]
     for epoch, (batch, ray) in enumerate(zip(batches, rays, strict=True)):
         # the third begins another stage where a method has one; the first is the recording

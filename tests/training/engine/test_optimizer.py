@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from paretocosmos.training.engine import Optimizer, Recipe
+from paretocosmos.training.engine import Optimizer, UpdateRule
 
 SHAPES = {"a": (3, 4), "b": (4,), "c": (1, 2, 5), "d": ()}
 STEPS = 20
@@ -46,7 +46,7 @@ def _theirs(
 @pytest.mark.parametrize("weight_decay", [0.0, 0.01])
 def test_it_is_the_optimisers_own_step(weight_decay: float) -> None:
     parameters = _start(1)
-    adam = Optimizer(parameters, Recipe("adam", weight_decay))
+    adam = Optimizer(parameters, UpdateRule("adam", weight_decay))
     for step in range(STEPS):
         adam.set_rates([_rate(step)])
         given = _gradients(1, step)
@@ -65,7 +65,7 @@ def test_it_is_the_optimisers_own_step(weight_decay: float) -> None:
 
 def test_the_first_step_by_hand() -> None:
     parameter = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
-    adam = Optimizer({"p": parameter}, Recipe("adam", 0.1))
+    adam = Optimizer({"p": parameter}, UpdateRule("adam", 0.1))
     adam.set_rates([0.01])
     gradient = torch.tensor([3.0, -1e-8, 0.0], dtype=torch.float64)
     decayed = gradient + 0.1 * parameter
@@ -78,7 +78,7 @@ def test_the_first_step_by_hand() -> None:
 def test_the_order_of_the_gradients_does_not_matter() -> None:
     one, two = _start(1), _start(1)
     for parameters, turned in ((one, False), (two, True)):
-        adam = Optimizer(parameters, Recipe("adam", 0.0))
+        adam = Optimizer(parameters, UpdateRule("adam", 0.0))
         adam.set_rates([0.1])
         given = _gradients(1, 0)
         adam.update(dict(reversed(given.items())) if turned else given)
@@ -89,7 +89,7 @@ def test_the_order_of_the_gradients_does_not_matter() -> None:
 def test_stacked_seeds_are_updated_as_each_alone(weight_decay: float) -> None:
     seeds = (1, 2, 3)
     stack = _stacked([_start(seed) for seed in seeds])
-    adam = Optimizer(stack, Recipe("adam", weight_decay), stacked=True)
+    adam = Optimizer(stack, UpdateRule("adam", weight_decay), stacked=True)
     for step in range(STEPS):
         adam.set_rates([_rate(step)])
         adam.update(_stacked([_gradients(seed, step) for seed in seeds]))
@@ -109,11 +109,11 @@ def _stacked(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
 
 def test_a_loaded_state_goes_on() -> None:
     parameters = {"p": torch.ones(3)}
-    adam = Optimizer(parameters, Recipe("adam", 0.0))
+    adam = Optimizer(parameters, UpdateRule("adam", 0.0))
     adam.set_rates([0.1])
     adam.update({"p": torch.ones(3)})
     twin = {"p": parameters["p"].clone()}
-    other = Optimizer(twin, Recipe("adam", 0.0))
+    other = Optimizer(twin, UpdateRule("adam", 0.0))
     other.set_rates([0.1])
     for name, value in other.state().items():
         value.copy_(adam.state()[name])
@@ -124,7 +124,7 @@ def test_a_loaded_state_goes_on() -> None:
 
 def test_the_state_of_one_seed_is_a_view_of_its_own() -> None:
     stack = _stacked([_start(1), _start(2)])
-    adam = Optimizer(stack, Recipe("adam", 0.0), stacked=True)
+    adam = Optimizer(stack, UpdateRule("adam", 0.0), stacked=True)
     moments = [{n: v for n, v in adam.state(at).items() if n != "step"} for at in (0, 1)]
     for value in moments[1].values():
         value.fill_(7.0)
@@ -138,7 +138,7 @@ def test_the_state_of_one_seed_is_a_view_of_its_own() -> None:
 
 def test_everything_that_a_step_changes_is_named() -> None:
     parameters = _start(1)
-    adam = Optimizer(parameters, Recipe("adam", 0.0))
+    adam = Optimizer(parameters, UpdateRule("adam", 0.0))
     before = [tensor.clone() for tensor in adam.tensors()]
     adam.set_rates([0.1])
     adam.update(_gradients(1, 0))
@@ -165,16 +165,16 @@ def test_cut_into_pieces_it_is_the_same_step(piece: int) -> None:
     whole, cut = ({n: p.clone() for n, p in start.items()} for _ in range(2))
     cut["row"] = storage[1]  # a part of something larger, of which the rest is left alone
     rest = storage[[0, 2]].clone()
-    both = [Optimizer(parameters, Recipe("adam", 0.01)) for parameters in (whole, cut)]
+    both = [Optimizer(parameters, UpdateRule("adam", 0.01)) for parameters in (whole, cut)]
     both[1]._piece = piece
-    both[1]._kept = [both[1]._cut(k) for k in (both[1]._parameters, *both[1]._moments, [])]
+    both[1]._live = [both[1]._cut(k) for k in (both[1]._parameters, *both[1]._moments, [])]
     for _ in range(5):
         gradients = {n: torch.randn(p.shape, generator=draw) for n, p in start.items()}
         # with the strides of the parameters, as a step gives them
-        laid_out = {n: torch.empty_like(start[n]).copy_(g) for n, g in gradients.items()}
+        match_layout = {n: torch.empty_like(start[n]).copy_(g) for n, g in gradients.items()}
         for adam in both:
             adam.set_rates([0.1])
-            adam.update(laid_out)
+            adam.update(match_layout)
     for name, value in whole.items():
         torch.testing.assert_close(cut[name], value)
         assert cut[name].stride() == start[name].stride()
@@ -186,7 +186,9 @@ def test_cut_into_pieces_it_is_the_same_step(piece: int) -> None:
 RATES = [0.05 * (STEPS - step) / STEPS for step in range(STEPS)]
 
 
-def _advanced(recipe: Recipe, seeds: tuple[int, ...] = (1,)) -> tuple[Optimizer, dict[str, Tensor]]:
+def _advanced(
+    recipe: UpdateRule, seeds: tuple[int, ...] = (1,)
+) -> tuple[Optimizer, dict[str, Tensor]]:
     """An optimiser after all steps, with a rate of its own for each, and its parameters."""
     stacked = len(seeds) > 1
     parameters = _stacked([_start(seed) for seed in seeds]) if stacked else _start(1)
@@ -201,7 +203,7 @@ def _advanced(recipe: Recipe, seeds: tuple[int, ...] = (1,)) -> tuple[Optimizer,
 @pytest.mark.parametrize("name", ["adamw", "sgd"])
 def test_decoupled_decay_and_changing_rates_are_the_optimisers_own(name: str) -> None:
     left_alone = ("b", "d")
-    found, parameters = _advanced(Recipe(name, 0.3, left_alone))
+    found, parameters = _advanced(UpdateRule(name, 0.3, left_alone))
     leaves = {n: torch.nn.Parameter(p) for n, p in _start(1).items()}
     groups = [
         {"params": [p for n, p in leaves.items() if n not in left_alone], "weight_decay": 0.3},
@@ -227,13 +229,13 @@ def test_decoupled_decay_and_changing_rates_are_the_optimisers_own(name: str) ->
 
 def test_the_average_is_torchs() -> None:
     share = 0.1
-    optimizer, parameters = _advanced(Recipe("adamw", 0.1, average=share))
+    optimizer, parameters = _advanced(UpdateRule("adamw", 0.1, average=share))
     module = torch.nn.ParameterDict(_start(1))
     theirs = torch.optim.swa_utils.AveragedModel(
         module, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(1 - share)
     )
     theirs.update_parameters(module)  # the first call copies
-    other = Optimizer({n: p.data for n, p in module.items()}, Recipe("adamw", 0.1))
+    other = Optimizer({n: p.data for n, p in module.items()}, UpdateRule("adamw", 0.1))
     other.set_rates(RATES)
     for step in range(STEPS):
         other.update(_gradients(1, step))
@@ -247,30 +249,30 @@ def test_the_average_is_torchs() -> None:
 
 
 def test_without_an_average_the_weights_stay() -> None:
-    optimizer, parameters = _advanced(Recipe("adam"))
+    optimizer, parameters = _advanced(UpdateRule("adam"))
     raw = {n: p.clone() for n, p in parameters.items()}
     with optimizer.averaged():
         assert _equal(parameters, raw)
 
 
 def test_clipped_gradients_are_torchs() -> None:
-    optimizer = Optimizer(_start(1), Recipe("adam", clip=0.7))
+    optimizer = Optimizer(_start(1), UpdateRule("adam", clip=0.7))
     given = _gradients(1, 0)
     leaves = [torch.nn.Parameter(g) for g in given.values()]
     for leaf in leaves:
         leaf.grad = leaf.detach().clone()
     torch.nn.utils.clip_grad_norm_(leaves, 0.7)
-    for own, leaf in zip(optimizer._clipped(list(given.values())), leaves, strict=True):
+    for own, leaf in zip(optimizer._clip(list(given.values())), leaves, strict=True):
         assert leaf.grad is not None
         torch.testing.assert_close(own, leaf.grad)
     short = [1e-3 * g for g in given.values()]
-    for own, gradient in zip(optimizer._clipped(short), short, strict=True):
+    for own, gradient in zip(optimizer._clip(short), short, strict=True):
         torch.testing.assert_close(own, gradient)
 
 
 @pytest.mark.parametrize("name", ["adamw", "sgd"])
 def test_stacked_seeds_with_all_ingredients_are_as_each_alone(name: str) -> None:
-    recipe = Recipe(name, 0.3, ("b",), 0.1, 0.5)
+    recipe = UpdateRule(name, 0.3, ("b",), 0.1, 0.5)
     together, stack = _advanced(recipe, (1, 2))
     alone, parameters = _advanced(recipe)
     for n, value in parameters.items():

@@ -15,7 +15,7 @@ from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives import GaussianWell, MeanSquaredError
 from paretocosmos.training.engine import Step, make_step
-from paretocosmos.training.engine.tracing import Recorded
+from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.types import Batch
 
 FEATURES, J, STEPS = 3, 2, 20
@@ -94,13 +94,15 @@ def _train(
     return [*seen, *model.state_dict().values(), *state.values(), drawn]
 
 
-def _both(kind: type[Net], method: Method, groups: int, *layers: nn.Module) -> tuple[Recorded, Net]:
+def _both(
+    kind: type[Net], method: Method, groups: int, *layers: nn.Module
+) -> tuple[TracedStep, Net]:
     """Train eagerly and traced from the same start; the traced pair, after they proved equal."""
     state = {"mean": torch.zeros(J)} if isinstance(method, Averaging) else {}
     model = kind(*layers)
     models = (model, copy.deepcopy(model))
     steps = [make_step(model, OBJECTIVES, method) for model in models]
-    traced = Recorded(steps[1], models[1], "traced")
+    traced = TracedStep(steps[1], models[1], "traced")
     eager = _train(models[0], steps[0], state, groups)
     for one, two in zip(eager, _train(models[1], traced, state, groups), strict=True):
         assert torch.equal(one, two)
@@ -140,7 +142,7 @@ def test_running_statistics_are_what_the_eager_step_leaves() -> None:
 
 def test_a_trace_that_does_not_repeat_is_not_used() -> None:
     model = Moody()
-    traced = Recorded(make_step(model, OBJECTIVES, Cosmos()), model, "traced")
+    traced = TracedStep(make_step(model, OBJECTIVES, Cosmos()), model, "traced")
     _train(model, traced, {}, 1)
     assert traced.failure == "the traced step does not repeat the eager one"
     assert model.calls == STEPS + 1  # one more for the attempt
@@ -175,7 +177,7 @@ def test_compiled_equals_eager_up_to_rounding(
     model = Net()
     models = (model, copy.deepcopy(model))
     steps = [make_step(model, OBJECTIVES, Cosmos(penalty=2.0)) for model in models]
-    compiled = Recorded(steps[1], models[1], "compiled")
+    compiled = TracedStep(steps[1], models[1], "compiled")
     eager = _train(models[0], steps[0], {}, groups, sizes)
     found = _train(models[1], compiled, {}, groups, sizes)
     assert compiled.failure is None
@@ -217,12 +219,12 @@ def test_a_compilation_that_goes_wrong_is_not_used(
     assert _compiled_anyhow().failure == "the compiled step does not repeat the eager one"
 
 
-def _compiled_anyhow() -> Recorded:
+def _compiled_anyhow() -> TracedStep:
     """Train with a compiler that does not work; checks that the result is the eager one."""
     model = Net()
     models = (model, copy.deepcopy(model))
     steps = [make_step(model, OBJECTIVES, Cosmos()) for model in models]
-    compiled = Recorded(steps[1], models[1], "compiled")
+    compiled = TracedStep(steps[1], models[1], "compiled")
     eager = _train(models[0], steps[0], {}, 1)
     for one, two in zip(eager, _train(models[1], compiled, {}, 1), strict=True):
         assert torch.equal(one, two)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from paretocosmos.training.engine.tracing import straight_line
+from paretocosmos.training.engine.tracing import compile_straight_line
 
 
 def _recorded(*tensors: Tensor) -> list[Tensor]:
@@ -22,7 +22,7 @@ def _recorded(*tensors: Tensor) -> list[Tensor]:
 def test_it_computes_what_the_graph_says() -> None:
     one, two = torch.randn(3, 2), torch.randn(4, 2)
     graph = make_fx(_recorded)(one, two)
-    replay = straight_line(graph.graph)
+    replay = compile_straight_line(graph.graph)
     for _ in range(2):  # nothing is used up by a call
         fresh = torch.randn(3, 2), torch.randn(4, 2)
         for found, expected in zip(replay(*fresh), _recorded(*fresh), strict=True):
@@ -45,7 +45,7 @@ def test_intermediate_results_are_released() -> None:
     for _ in range(4):
         value = graph.call_function(watched, (value,))
     graph.output([value])
-    assert straight_line(graph)(torch.zeros(1))[0].item() == 4
+    assert compile_straight_line(graph)(torch.zeros(1))[0].item() == 4
     assert alive == [0, 1, 1, 1]  # its argument, and none before
 
 
@@ -54,4 +54,4 @@ def test_what_a_recorded_graph_cannot_hold_is_refused() -> None:
     value = graph.placeholder("value")
     graph.output([graph.call_method("neg", (value,))])
     with pytest.raises(NotImplementedError, match="call_method"):
-        straight_line(graph)
+        compile_straight_line(graph)

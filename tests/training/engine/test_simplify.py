@@ -8,15 +8,15 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from paretocosmos.training.engine.tracing import IN_PLACE, simplified, straight_line
+from paretocosmos.training.engine.tracing import IN_PLACE, compile_straight_line, simplify_graph
 
 aten = torch.ops.aten
 
 
 def _in_place(function: Callable[[Tensor], Tensor], given: Tensor) -> int:
     """How many operations became in-place ones; the numbers and the input stay what they were."""
-    graph = simplified(make_fx(lambda x: [function(x)])(given), in_place=True)
-    replay, before, expected = straight_line(graph.graph), given.clone(), function(given)
+    graph = simplify_graph(make_fx(lambda x: [function(x)])(given), in_place=True)
+    replay, before, expected = compile_straight_line(graph.graph), given.clone(), function(given)
     for _ in range(2):
         (found,) = replay(given)
         assert torch.equal(found, expected)
@@ -65,6 +65,6 @@ def test_in_place_only_where_nobody_can_tell(name: str) -> None:
 
 def test_what_only_autograd_needed_is_left_out() -> None:
     recorded = make_fx(lambda x: [F.relu(x.detach().t().t() * 2)])(torch.randn(3, 2))
-    graph = simplified(recorded, in_place=False)
+    graph = simplify_graph(recorded, in_place=False)
     targets = [node.target for node in graph.graph.nodes if node.op == "call_function"]
     assert targets == [aten.mul.Tensor, aten.relu.default]

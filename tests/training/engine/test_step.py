@@ -14,9 +14,9 @@ from paretocosmos.methods import Gram, Method, State
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives import CrossEntropy, GaussianWell, MeanSquaredError, Objective
-from paretocosmos.pareto.scalarize import cosmos_loss
-from paretocosmos.training.engine import Result, Step, make_step
-from paretocosmos.training.engine.tracing import Recorded
+from paretocosmos.pareto import cosmos_loss
+from paretocosmos.training.engine import Step, StepResult, make_step
+from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.types import Batch, Inputs, map_tensors
 
 DOUBLE = torch.float64
@@ -273,8 +273,8 @@ def test_gradients_lie_in_memory_as_their_parameters_do(
     for parameters in (plain, turned):
         step = _with_heads(model, Cosmos(), shape, stacked=stacked)
         if recorded:
-            step = Recorded(step, model, "traced")
-        results: list[Result] = [step(parameters, batch, rays, {}) for _ in range(2)]
+            step = TracedStep(step, model, "traced")
+        results: list[StepResult] = [step(parameters, batch, rays, {}) for _ in range(2)]
         assert getattr(step, "failure", None) is None
         expected = _with_heads(model, Cosmos(), shape, stacked=stacked)(plain, batch, rays, {})
         for result in results:  # the second is a replay

@@ -25,7 +25,7 @@ from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs.checkpoint import load_tensors
 from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training import engine
-from paretocosmos.training.engine import Work, batch_source
+from paretocosmos.training.engine import TrainState, batch_source
 from paretocosmos.training.engine.batch_source import THREAD
 from paretocosmos.training.loop import Progress
 from paretocosmos.types import Batch, Inputs, first
@@ -141,16 +141,16 @@ def test_an_interrupted_training_leaves_no_thread(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     _stream(monkeypatch)
-    inside, steps = Work.advance, 0
+    inside, steps = TrainState.compute_step, 0
 
-    def advance(self: Work, batch: Batch, rays: Tensor) -> Tensor:
+    def advance(self: TrainState, batch: Batch, rays: Tensor) -> Tensor:
         nonlocal steps
         steps += 1
         if steps == 3:
             raise KeyboardInterrupt
         return inside(self, batch, rays)
 
-    monkeypatch.setattr(Work, "advance", advance)
+    monkeypatch.setattr(TrainState, "compute_step", advance)
     with pytest.raises(KeyboardInterrupt):
         fit(
             "toy_convex",

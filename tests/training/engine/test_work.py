@@ -1,32 +1,41 @@
 """What a training advances: batches cut by hand, and trials that leave no trace."""
 
+from collections.abc import Mapping
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from paretocosmos.methods import State
-from paretocosmos.training.engine import Optimizer, Recipe, Resident, Result, Work
+from paretocosmos.training.engine import InMemory, Optimizer, StepResult, TrainState, UpdateRule
 from paretocosmos.types import Batch
 
 SAMPLES = 50
 
 
-def _step(parameters: dict[str, Tensor], batch: Batch, rays: Tensor, state: State) -> Result:
+def _step(
+    parameters: Mapping[str, Tensor],
+    batch: Batch,
+    rays: Tensor,
+    state: State,
+    loss_scales: Tensor | None = None,
+    /,
+) -> StepResult:
     """Not a loss: sums that tell which samples and rays were seen."""
     assert isinstance(batch.inputs, Tensor)
     losses = rays + batch.inputs.sum(dim=-1, keepdim=True).unsqueeze(-1)
     gradients = {"w": parameters["w"] * 0 + batch.targets["y"].float().mean()}
-    return Result(losses, gradients, {"seen": state["seen"] + 1, "same": state["same"]})
+    return StepResult(losses, gradients, {"seen": state["seen"] + 1, "same": state["same"]})
 
 
-def _work(batch_size: int = 8, groups: int = 2) -> Work:
+def _work(batch_size: int = 8, groups: int = 2) -> TrainState:
     parameters = {"w": torch.ones(3)}
-    return Work(
-        step=_step,  # type: ignore[arg-type]
+    return TrainState(
+        step=_step,
         parameters=parameters,
-        optimizer=Optimizer(parameters, Recipe("adam", 0.0)),
-        state={"seen": torch.zeros(()), "same": torch.ones(2)},
-        feed=Resident(Batch(torch.arange(SAMPLES), {"y": torch.arange(SAMPLES) % 7})),
+        optimizer=Optimizer(parameters, UpdateRule("adam", 0.0)),
+        method_state={"seen": torch.zeros(()), "same": torch.ones(2)},
+        source=InMemory(Batch(torch.arange(SAMPLES), {"y": torch.arange(SAMPLES) % 7})),
         batch_size=batch_size,
         groups=groups,
         buffers=[torch.zeros(2)],
@@ -45,7 +54,7 @@ def test_an_epoch_is_cut_into_batches(batch_size: int, groups: int, lead: tuple[
     )
     starts = range(0, SAMPLES, batch_size)
     rays = torch.rand(*lead, len(starts) * groups, 2)
-    found = list(_work(batch_size, groups).batches(order, rays))
+    found = list(_work(batch_size, groups).split_epoch(order, rays))
     expected = []
     for step, start in enumerate(starts):
         size = min(batch_size, SAMPLES - start)
@@ -63,13 +72,13 @@ def test_an_epoch_is_cut_into_batches(batch_size: int, groups: int, lead: tuple[
 def test_a_step_advances_everything_in_place() -> None:
     work = _work()
     work.optimizer.set_rates([0.1])
-    kept = work.parameters["w"], work.state["seen"]
+    kept = work.parameters["w"], work.method_state["seen"]
     index, rays = torch.arange(8), torch.rand(2, 2)
-    losses = work.advance(work.feed.batch_at(index), rays)
+    losses = work.compute_step(work.source.batch_at(index), rays)
     torch.testing.assert_close(losses, rays + 28.0)
     assert work.parameters["w"] is kept[0]
-    assert work.state["seen"] is kept[1]
-    assert work.state["seen"] == 1
+    assert work.method_state["seen"] is kept[1]
+    assert work.method_state["seen"] == 1
     torch.testing.assert_close(work.parameters["w"], torch.full((3,), 0.9))  # Adam's first step
 
 
@@ -77,14 +86,14 @@ def test_a_step_advances_everything_in_place() -> None:
 def test_a_rehearsal_is_taken_back(fails: bool) -> None:
     work = _work()
     work.optimizer.set_rates([0.4, 0.3, 0.2, 0.1])
-    work.advance(work.feed.batch_at(torch.arange(8)), torch.rand(2, 2))
-    live = [*work.optimizer.tensors(), *work.state.values(), *work.buffers]
+    work.compute_step(work.source.batch_at(torch.arange(8)), torch.rand(2, 2))
+    live = [*work.optimizer.tensors(), *work.method_state.values(), *work.buffers]
     before, drawn = [tensor.clone() for tensor in live], torch.get_rng_state()
 
     def preflight() -> None:
         with work.rolled_back():
             for _ in range(3):
-                work.advance(work.feed.batch_at(torch.arange(8)), torch.rand(2, 2))
+                work.compute_step(work.source.batch_at(torch.arange(8)), torch.rand(2, 2))
             nn.Dropout()(torch.ones(5))
             work.buffers[0].add_(1)
             changed = [torch.equal(a, b) for a, b in zip(before, live, strict=True)]

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError, unknown
 from paretocosmos.objectives import BinaryCrossEntropy, accuracy, misclassification, roc_auc
-from paretocosmos.problems._base import SPLITS, Protocol, belongs_to, check_protocol
-from paretocosmos.problems._wording import Wording
+from paretocosmos.problems.base import SPLITS, Protocol, Wording, belongs_to, check_protocol
 from paretocosmos.problems.faces.archives import open_pictures
 from paretocosmos.problems.faces.decoded import Decoded, decoded
 from paretocosmos.problems.faces.files import CelebaFiles, find_celeba

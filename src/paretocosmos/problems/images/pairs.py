@@ -8,7 +8,7 @@ from pathlib import Path
 from paretocosmos.errors import DataError, unknown
 from paretocosmos.io.download import sha256_of
 from paretocosmos.io.files import VARIABLE, cache_folder, folders
-from paretocosmos.problems._base import Protocol, belongs_to, check_protocol
+from paretocosmos.problems.base import Protocol, belongs_to, check_protocol
 from paretocosmos.problems.images.composites import (
     RULES,
     VERSION,

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.objectives import CrossEntropy, accuracy
-from paretocosmos.problems._base import SPLITS, Problem, Protocol, Split, check_split
-from paretocosmos.problems._wording import Wording
+from paretocosmos.problems.base import SPLITS, Problem, Protocol, Split, Wording, check_split
 from paretocosmos.problems.images.composites import Composites
 from paretocosmos.problems.images.idx import CLASSES
 from paretocosmos.types import Batch, Inputs, map_tensors

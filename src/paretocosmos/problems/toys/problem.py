@@ -9,7 +9,7 @@ import torch
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.problems._base import Problem, Protocol, Split, check_protocol, check_split
+from paretocosmos.problems.base import Problem, Protocol, Split, check_protocol, check_split
 from paretocosmos.types import Batch
 
 __all__ = ["ToyProblem", "toy"]

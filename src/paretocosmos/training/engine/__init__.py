@@ -9,41 +9,40 @@ from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.evaluation.samples import move_batch
 from paretocosmos.runtime.device import fits
 from paretocosmos.training.engine.batch_source import (
-    Feed,
-    Loaded,
-    Resident,
+    BatchSource,
+    FromLoader,
+    InMemory,
     Share,
     Streamed,
-    all_of_it,
 )
-from paretocosmos.training.engine.cuda_graph import Captured
-from paretocosmos.training.engine.eager import Stepwise, Work
+from paretocosmos.training.engine.cuda_graph import CudaGraphEngine
+from paretocosmos.training.engine.eager import EagerEngine, TrainState
 from paretocosmos.training.engine.gradients import LossGradients
-from paretocosmos.training.engine.optimizer import Optimizer, Recipe
-from paretocosmos.training.engine.step import Result, Step, make_step
-from paretocosmos.training.engine.tracing import FrozenError, Recorded
+from paretocosmos.training.engine.optimizer import Optimizer, UpdateRule
+from paretocosmos.training.engine.step import Step, StepResult, make_step
+from paretocosmos.training.engine.tracing import DataDependentError, TracedStep
 from paretocosmos.types import Batch
 
 __all__ = [
     "ENGINES",
-    "Captured",
+    "BatchSource",
+    "CudaGraphEngine",
+    "DataDependentError",
+    "EagerEngine",
     "Engine",
-    "Feed",
-    "FrozenError",
-    "Loaded",
+    "FromLoader",
+    "InMemory",
     "LossGradients",
     "Optimizer",
-    "Recipe",
-    "Recorded",
-    "Resident",
-    "Result",
     "Step",
-    "Stepwise",
+    "StepResult",
     "Streamed",
-    "Work",
+    "TracedStep",
+    "TrainState",
+    "UpdateRule",
     "check_engine",
-    "choose",
-    "feed_of",
+    "choose_engine",
+    "make_batch_source",
     "make_step",
 ]
 
@@ -73,7 +72,7 @@ class Engine(Protocol):
 
 
 def check_engine(engine: str, device: torch.device) -> None:
-    """Refuse an engine there is not, or not on this device."""
+    """Validate the engine name for the device."""
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     if engine == "captured" and device.type != "cuda":
@@ -82,8 +81,10 @@ def check_engine(engine: str, device: torch.device) -> None:
         )
 
 
-def choose(engine: str, work: Work, model: nn.Module, *, traceable: bool, steps: int) -> Engine:
-    """The engine of that name for a work; its step is recorded where the engine asks for it.
+def choose_engine(
+    engine: str, state: TrainState, model: nn.Module, *, traceable: bool, steps: int
+) -> Engine:
+    """Return the engine of that name; it may replace the state's step by a traced one.
 
     Args:
         engine: ``"eager"``: Python and autograd at every step; ``"traced"``: operations recorded
@@ -93,41 +94,45 @@ def choose(engine: str, work: Work, model: nn.Module, *, traceable: bool, steps:
             declares `traceable = True`, eager otherwise: other code may decide things in Python
             that a recording would freeze. On a CPU a training of few steps is eager, too: it gives
             the same, and is over before a recording has paid for itself.
-        work: the eager step and what it advances.
+        state: the eager step and what it advances.
         model: the network it runs.
         traceable: whether everything a step calls is known to decide nothing in Python.
         steps: of the whole training.
     """
-    device = next(iter(work.parameters.values())).device
+    device = next(iter(state.parameters.values())).device
     check_engine(engine, device)
     if engine == "auto":
         fast = "captured" if device.type == "cuda" else "traced"
         pays = device.type == "cuda" or steps >= WORTH_RECORDING
         engine = fast if traceable and pays else "eager"
     if engine == "eager":
-        return Stepwise(work)
-    how: Literal["compiled", "traced"] = "compiled" if engine == "compiled" else "traced"
-    work.step = Recorded(work.step, model, how, work.from_outside)
-    return Captured(work) if device.type == "cuda" and engine != "traced" else Stepwise(work)
+        return EagerEngine(state)
+    mode: Literal["compiled", "traced"] = "compiled" if engine == "compiled" else "traced"
+    state.step = TracedStep(state.step, model, mode, state.third_party)
+    return (
+        CudaGraphEngine(state)
+        if device.type == "cuda" and engine != "traced"
+        else EagerEngine(state)
+    )
 
 
-def feed_of(
+def make_batch_source(
     data: Batch,
     device: torch.device,
     dtype: torch.dtype,
-    share: Share = all_of_it,
+    share: Share | None = None,
     *,
-    alike: bool = False,
-) -> Feed:
-    """The feed of a split: resident where it fits, its floats of that type.
+    agree: bool = False,
+) -> BatchSource:
+    """Return the source of a split: in memory if it fits, its floats of that type.
 
     Args:
         data: the split.
         device: where steps run.
         dtype: of floats.
         share: which of a batch's inputs this process needs.
-        alike: whether other processes must decide the same on devices like this.
+        agree: whether other processes must decide the same on devices like this.
     """
-    if fits(data, device, dtype, alike=alike):
-        return Resident(move_batch(data, device, dtype), share)
+    if fits(data, device, dtype, alike=agree):
+        return InMemory(move_batch(data, device, dtype), share)
     return Streamed(data, device, dtype, share)

@@ -1,4 +1,10 @@
-"""Batches that a source reads while the network trains."""
+"""Batch sources: a split on the device, one streamed from the host, or one that is read meanwhile.
+
+A split that fits lies on the device, and a batch is picked there, inside the step. One that does
+not is streamed: a thread gathers batches a few steps ahead into pinned memory, from where a stream
+of its own copies them to the device, beside the training. The split may be memory-mapped: only what
+a batch needs is read. Both give the same numbers.
+"""
 
 import threading
 import time
@@ -24,19 +30,13 @@ from paretocosmos.types import Batch, map_tensors
 SMALL_TARGET = 64
 
 BatchHandle = Tensor | tuple[Any, ...]
-"""What a feed hands to a step: the indices of its samples, or the samples, part by part."""
-
+"""What a source hands to a step: the indices of its samples, or the samples, tensor by tensor."""
 
 Share = Callable[[Tensor], Tensor]
 """The indices ``[..., B]`` of a batch to those whose inputs a process needs."""
 
 
-def all_of_it(index: Tensor) -> Tensor:
-    """The share of a process that trains alone."""
-    return index
-
-
-class Feed(Protocol):
+class BatchSource(Protocol):
     """A split to train on, batch by batch.
 
     Attributes:
@@ -50,25 +50,25 @@ class Feed(Protocol):
     waited: float
 
     def __len__(self) -> int:
-        """Samples."""
+        """Return the number of samples."""
 
     def run(self, pieces: Sequence[Tensor]) -> Generator[BatchHandle]:
-        """What belongs to indices ``[..., B]``, in order, each good until the next; to be closed.
+        """Yield a handle for indices ``[..., B]``, in order, each good until the next; close it.
 
-        Pieces of several steps are for a resident feed alone.
+        Pieces of several steps are for a resident source alone.
         """
 
-    def batch_at(self, given: BatchHandle) -> Batch:
-        """The batch, on the device."""
+    def batch_at(self, handle: BatchHandle) -> Batch:
+        """Return the batch of a handle, on the device."""
 
 
-def all_given(feed: Feed, pieces: Sequence[Tensor]) -> list[BatchHandle]:
-    """What a feed gives for some pieces, to keep, and no thread left at work."""
-    with closing(feed.run(pieces)) as every:
-        return [map_tensors(torch.clone, given) for given in every]
+def collect_handles(source: BatchSource, pieces: Sequence[Tensor]) -> list[BatchHandle]:
+    """Return copies of a source's handles for some pieces, and leave no thread at work."""
+    with closing(source.run(pieces)) as handles:
+        return [map_tensors(torch.clone, handle) for handle in handles]
 
 
-class Parts:
+class SplitTensors:
     """A split as the tensors a batch is gathered from.
 
     Small targets of one kind lie side by side: however many tasks, they are gathered once. Larger
@@ -79,70 +79,80 @@ class Parts:
         share: which of a batch's indices are those of the inputs a step gets; it gets all targets.
     """
 
-    def __init__(self, data: Batch, share: Share = all_of_it) -> None:
+    def __init__(self, data: Batch, share: Share | None = None) -> None:
         self._inputs, self.samples, self._share = data.inputs, len(data), share
-        self.tensors: list[Tensor] = []
-        map_tensors(self._add, data.inputs)
-        self._count = len(self.tensors)
+        self.inputs: list[Tensor] = []
+        map_tensors(self._add_input, data.inputs)
         kinds: dict[object, list[str]] = {}
         for name, target in data.targets.items():
             small = target[:1].numel() * target.element_size() <= SMALL_TARGET
             kinds.setdefault((target.dtype, target.shape) if small else name, []).append(name)
         self._kinds = list(kinds.values())
+        self.targets: list[Tensor] = []
         for names in self._kinds:
             targets = [data.targets[name] for name in names]
-            self._add(targets[0] if len(names) == 1 else torch.stack(targets, dim=1))
+            self.targets.append(targets[0] if len(names) == 1 else torch.stack(targets, dim=1))
 
-    def indices(self, index: Tensor) -> list[Tensor]:
-        """Which samples ``[..., B]`` a batch takes of every tensor."""
-        own, rest = self._share(index), len(self.tensors) - self._count
-        return [own] * self._count + [index] * rest
-
-    def _add(self, tensor: Tensor) -> Tensor:
-        self.tensors.append(tensor)
+    def _add_input(self, tensor: Tensor) -> Tensor:
+        self.inputs.append(tensor)
         return tensor
 
-    def batch(self, taken: Sequence[Tensor]) -> Batch:
-        """What was taken of every tensor as inputs and targets."""
-        axes = taken[0].ndim - self.tensors[0].ndim + 1
-        rest = iter(taken)
-        inputs = map_tensors(lambda _: next(rest), self._inputs)
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The inputs' tensors, then the targets'."""
+        return [*self.inputs, *self.targets]
+
+    def indices(self, index: Tensor) -> list[Tensor]:
+        """Return which samples ``[..., B]`` a batch takes of every tensor."""
+        of_inputs = index if self._share is None else self._share(index)
+        return [of_inputs] * len(self.inputs) + [index] * len(self.targets)
+
+    def to_batch(self, gathered: Sequence[Tensor]) -> Batch:
+        """Arrange what was gathered of every tensor as inputs and targets."""
+        rest = iter(gathered)
+        inputs = (
+            next(rest)
+            if isinstance(self._inputs, Tensor)
+            else map_tensors(lambda _: next(rest), self._inputs)
+        )
+        axis = gathered[0].ndim - self.inputs[0].ndim + 1
         targets: dict[str, Tensor] = {}
-        for names, part in zip(self._kinds, rest, strict=True):
-            parts = (part,) if len(names) == 1 else part.unbind(axes)
-            targets |= dict(zip(names, parts, strict=True))
+        for names, target in zip(self._kinds, rest, strict=True):
+            columns = (target,) if len(names) == 1 else target.unbind(axis)
+            targets.update(zip(names, columns, strict=True))
         return Batch(inputs, targets)
 
 
-class Resident:
-    """A split on the device of its tensors; what it gives is the indices themselves."""
+class InMemory:
+    """A split on the device of its tensors; its handles are the indices themselves."""
 
     resident = True
 
-    def __init__(self, data: Batch, share: Share = all_of_it) -> None:
-        self._parts = Parts(data, share)
-        self.device, self.waited = self._parts.tensors[0].device, 0.0
+    def __init__(self, data: Batch, share: Share | None = None) -> None:
+        self._split = SplitTensors(data, share)
+        self._tensors = self._split.tensors
+        self.device, self.waited = self._tensors[0].device, 0.0
 
     def __len__(self) -> int:
-        return self._parts.samples
+        return self._split.samples
 
     def run(self, pieces: Sequence[Tensor]) -> Generator[BatchHandle]:
-        """The indices, which are there."""
+        """Yield the indices, which are there."""
         yield from pieces
 
-    def batch_at(self, given: BatchHandle) -> Batch:
-        """Samples by their index ``[..., B]``."""
-        assert isinstance(given, Tensor)
-        pairs = zip(self._parts.tensors, self._parts.indices(given), strict=True)
-        return self._parts.batch([_taken(tensor, index) for tensor, index in pairs])
+    def batch_at(self, handle: BatchHandle) -> Batch:
+        """Pick samples by their index ``[..., B]``."""
+        assert isinstance(handle, Tensor)
+        gathered = [
+            tensor.index_select(0, index.flatten())
+            for tensor, index in zip(self._tensors, self._split.indices(handle), strict=True)
+        ]
+        if handle.ndim > 1:  # of stacked seeds
+            gathered = [part.unflatten(0, (*handle.shape[:-1], -1)) for part in gathered]
+        return self._split.to_batch(gathered)
 
 
-def _taken(tensor: Tensor, index: Tensor) -> Tensor:
-    taken = tensor.index_select(0, index.flatten())
-    return taken if index.ndim == 1 else taken.unflatten(0, index.shape)
-
-
-# Batches there is room for: those the device works on, and those that are ready before it asks.
+# Batches in memory at once: those the device works on, and those that are ready before it asks.
 SLOTS = 8
 # Steps the training thread may be ahead of the device.
 AHEAD = 2
@@ -154,48 +164,48 @@ class Streamed:
 
     Args:
         data: on the host.
-        device: where batches go; a CPU too, which needs no copy of them.
+        device: where batches go; a CPU needs no copy of them.
         dtype: the type its floats get there.
-        share: as for `Parts`.
+        share: as for `SplitTensors`.
     """
 
     resident = False
 
     def __init__(
-        self, data: Batch, device: torch.device, dtype: torch.dtype, share: Share = all_of_it
+        self, data: Batch, device: torch.device, dtype: torch.dtype, share: Share | None = None
     ) -> None:
-        self._parts, self._dtype = Parts(data, share), dtype
+        self._split, self._dtype = SplitTensors(data, share), dtype
         self.device, self.waited = torch.device("cpu"), 0.0
-        self._there = device
-        self._aside = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._target = device
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self._slots: list[_Slot] = []
 
     def __len__(self) -> int:
-        return self._parts.samples
+        return self._split.samples
 
-    def batch_at(self, given: BatchHandle) -> Batch:
-        """The batch its parts make."""
-        floats = self._dtype
-        return self._parts.batch([t.to(floats) if t.is_floating_point() else t for t in given])
+    def batch_at(self, handle: BatchHandle) -> Batch:
+        """Arrange a handle's tensors as a batch, floats in the step's type."""
+        dtype = self._dtype
+        return self._split.to_batch([t.to(dtype) if t.is_floating_point() else t for t in handle])
 
     def run(self, pieces: Sequence[Tensor]) -> Generator[BatchHandle]:
-        """Batches in order, gathered ahead of time; threads end with it, however it ends."""
+        """Yield batches in order, gathered ahead of time; the thread ends with the generator."""
         free: SimpleQueue[_Slot] = SimpleQueue()
         ready: SimpleQueue[_Slot | BaseException] = SimpleQueue()
         ended = threading.Event()
-        for slot in self._room(pieces):
+        for slot in self._get_slots(pieces):
             free.put(slot)
-        given = (pieces, free, ready, ended)
-        thread = threading.Thread(target=self._gather, args=given, name=THREAD, daemon=True)
+        queues = (pieces, free, ready, ended)
+        thread = threading.Thread(target=self._gather, args=queues, name=THREAD, daemon=True)
         thread.start()
-        taken: deque[_Slot] = deque()
+        in_use: deque[_Slot] = deque()
         try:
             for _ in pieces:
-                if len(taken) > AHEAD:
-                    taken[0].used.synchronize()
-                    free.put(taken.popleft())
-                slot = self._next(ready, taken[-1] if taken else None)
-                taken.append(slot)
+                if len(in_use) > AHEAD:
+                    in_use[0].used.synchronize()
+                    free.put(in_use.popleft())
+                slot = self._next(ready, in_use[-1] if in_use else None)
+                in_use.append(slot)
                 slot.copied.wait()
                 yield slot.parts()
                 slot.used.record()
@@ -203,18 +213,18 @@ class Streamed:
             ended.set()
             free.put(self._slots[0])  # the thread may be waiting for one
             thread.join()
-            if self._aside is not None:  # nothing reads or writes a slot any more
-                self._aside.synchronize()
-                torch.cuda.current_stream(self._there).synchronize()
+            if self._stream is not None:  # nothing reads or writes a slot any more
+                self._stream.synchronize()
+                torch.cuda.current_stream(self._target).synchronize()
 
-    def _room(self, pieces: Sequence[Tensor]) -> "list[_Slot]":
-        """Slots for the largest of these pieces, kept from one epoch to the next."""
+    def _get_slots(self, pieces: Sequence[Tensor]) -> "list[_Slot]":
+        """Return slots for the largest of these pieces, kept from one epoch to the next."""
         rows = max((index.numel() for index in pieces), default=0)
         if not self._slots or self._slots[0].rows < rows:
             self._slots.clear()
-            self._slots += [_Slot(self._parts.tensors, rows, self._there) for _ in range(SLOTS)]
-            if self._aside is not None:  # what lay in their memory before is still read
-                self._aside.wait_stream(torch.cuda.current_stream(self._there))
+            self._slots += [_Slot(self._split.tensors, rows, self._target) for _ in range(SLOTS)]
+            if self._stream is not None:  # what lay in their memory before is still read
+                self._stream.wait_stream(torch.cuda.current_stream(self._target))
         return self._slots
 
     def _gather(
@@ -224,90 +234,92 @@ class Streamed:
         ready: "SimpleQueue[_Slot | BaseException]",
         ended: threading.Event,
     ) -> None:
-        """What the thread does: a slot that is free gets the next batch, until all are done."""
-        aside: AbstractContextManager[object] = nullcontext()
-        if self._aside is not None:
-            aside = torch.cuda.stream(self._aside)
+        """Fill free slots with the next batches; this runs in the thread."""
+        on_stream: AbstractContextManager[object] = nullcontext()
+        if self._stream is not None:
+            on_stream = torch.cuda.stream(self._stream)
         try:
-            with aside:
+            with on_stream:
                 for index in pieces:
                     slot = free.get()
                     if ended.is_set():
                         return
-                    slot.fill(self._parts.tensors, self._parts.indices(index))
+                    slot.fill(self._split.tensors, self._split.indices(index))
                     ready.put(slot)
         except BaseException as error:  # whatever it is, the training must not wait for ever
             ready.put(error)
 
-    def _next(self, ready: "SimpleQueue[_Slot | BaseException]", before: "_Slot | None") -> "_Slot":
-        """The next slot; waiting for it is measured from when the device has nothing else to do."""
-        found = None if ready.empty() else ready.get()
-        if found is None or (isinstance(found, _Slot) and not found.copied.query()):
-            if before is not None:
-                before.used.synchronize()
+    def _next(
+        self, ready: "SimpleQueue[_Slot | BaseException]", previous: "_Slot | None"
+    ) -> "_Slot":
+        """Return the next slot; waiting counts from when the device has nothing else to do."""
+        slot = None if ready.empty() else ready.get()
+        if slot is None or (isinstance(slot, _Slot) and not slot.copied.query()):
+            if previous is not None:
+                previous.used.synchronize()
             started = time.perf_counter()
-            found = found or ready.get()
-            if isinstance(found, _Slot):
-                found.copied.synchronize()
+            slot = slot or ready.get()
+            if isinstance(slot, _Slot):
+                slot.copied.synchronize()
             self.waited += time.perf_counter() - started
-        if isinstance(found, _Slot):
-            return found
+        if isinstance(slot, _Slot):
+            return slot
         raise DataError(
             "the training data could not be read in the background "
-            f"({type(found).__name__}: {one_line(found)}); check that its files still exist and "
+            f"({type(slot).__name__}: {one_line(slot)}); check that its files still exist and "
             "are intact, and continue with resume=True"
-        ).by({"resume": True}) from found
+        ).by({"resume": True}) from slot
 
 
 class _Slot:
-    """Room for a batch: where it is gathered on the host, and where the device reads it."""
+    """Memory for a batch: where it is gathered on the host, and where the device reads it."""
 
     def __init__(self, tensors: Sequence[Tensor], rows: int, device: torch.device) -> None:
         self.rows, cuda = rows, device.type == "cuda"
-        self._here = [
+        self._host = [
             torch.empty((rows, *t.shape[1:]), dtype=t.dtype, pin_memory=cuda) for t in tensors
         ]
-        self._there = [torch.empty_like(t, device=device) for t in self._here] if cuda else None
-        self.copied: torch.cuda.Event | _Past = torch.cuda.Event() if cuda else _Past()
-        self.used: torch.cuda.Event | _Past = torch.cuda.Event() if cuda else _Past()
+        self._target = [torch.empty_like(t, device=device) for t in self._host] if cuda else None
+        self.copied: torch.cuda.Event | _DoneEvent = torch.cuda.Event() if cuda else _DoneEvent()
+        self.used: torch.cuda.Event | _DoneEvent = torch.cuda.Event() if cuda else _DoneEvent()
         self._shapes: list[torch.Size] = []
 
     def fill(self, tensors: Sequence[Tensor], indices: Sequence[Tensor]) -> None:
         """Gather samples and send them on their way, on the current stream."""
         self._shapes = [index.shape for index in indices]
-        for place, tensor, index in zip(self._here, tensors, indices, strict=True):
+        for place, tensor, index in zip(self._host, tensors, indices, strict=True):
             torch.index_select(tensor, 0, index.flatten(), out=place[: index.numel()])
-        if self._there is not None:
-            for here, there, index in zip(self._here, self._there, indices, strict=True):
-                there[: index.numel()].copy_(here[: index.numel()], non_blocking=True)
+        if self._target is not None:
+            for host, device, index in zip(self._host, self._target, indices, strict=True):
+                device[: index.numel()].copy_(host[: index.numel()], non_blocking=True)
         self.copied.record()
 
     def parts(self) -> tuple[Tensor, ...]:
-        """What was filled in, on the device, with the shapes of the indices."""
-        there = self._here if self._there is None else self._there
-        filled = zip(there, self._shapes, strict=True)
+        """Return what was gathered, on the device, in the shapes of the indices."""
+        tensors = self._host if self._target is None else self._target
+        filled = zip(tensors, self._shapes, strict=True)
         return tuple(part[: shape.numel()].unflatten(0, shape) for part, shape in filled)
 
 
-class _Past:
-    """The event of a CPU: all that was asked for is done."""
+class _DoneEvent:
+    """The event of a CPU, on which everything is done at once."""
 
     def record(self) -> None:
-        """Nothing is left to be done."""
+        """Do nothing."""
 
     def wait(self) -> None:
-        """Nor to wait for."""
+        """Do nothing."""
 
     def synchronize(self) -> None:
-        """Likewise."""
+        """Do nothing."""
 
     def query(self) -> bool:
-        """Whether it is done."""
+        """Return that it is done."""
         return True
 
 
-class Loaded:
-    """A source as a feed: each process reads its own share, and all see all targets.
+class FromLoader:
+    """A `Source` of a problem: each process reads its own share, and all see all targets.
 
     Worker processes of the source read ahead; on a GPU the copy of a batch runs beside the step
     before. Time counts as waiting if the device has nothing else to do when the batch is there.
@@ -336,7 +348,7 @@ class Loaded:
         self.device, self.waited = torch.device("cpu"), 0.0
         self.labels: dict[str, LabelRange] = {}
         self.checks = BatchChecks(source.where, objectives, self.labels)
-        self._source, self._there, self._dtype = source, device, dtype
+        self._source, self._target, self._dtype = source, device, dtype
         self._groups, self._processes = groups, processes
         self._where = source.where
         self._used = torch.cuda.Event() if device.type == "cuda" else None
@@ -351,49 +363,52 @@ class Loaded:
         return self._source.samples
 
     def begin(self, seed: int, epoch: int) -> None:
-        """Fix what is random in the next epoch."""
+        """Seed what is random in the next epoch."""
         self._source.begin(seed, epoch)
 
     def run(self, pieces: Sequence[Tensor]) -> Generator[BatchHandle]:
-        """Batches in order, on the device."""
+        """Yield batches in order, on the device."""
         if not self._source.shuffled:
             sizes = [len(piece) for piece in pieces]
             pieces = torch.arange(sum(sizes)).split(sizes)
-        own = [self._processes.share_of_index(piece) for piece in pieces]
-        with closing(self._source.read(own, pin=self._used is not None)) as batches:
-            for place, piece in enumerate(pieces):
+        shares = [self._processes.share_of_index(piece) for piece in pieces]
+        with closing(self._source.read(shares, pin=self._used is not None)) as batches:
+            for number, piece in enumerate(pieces, start=1):
                 started = time.perf_counter()
                 batch = next(batches)
                 if self._used is None or self._used.query():
                     self.waited += time.perf_counter() - started
-                yield self._checked(batch, place + 1, len(piece))
+                yield self._check_and_move(batch, number, len(piece))
                 if self._used is not None:
                     self._used.record()
 
-    def batch_at(self, given: BatchHandle) -> Batch:
-        """The batch, which is there."""
-        inputs, targets = given
+    def batch_at(self, handle: BatchHandle) -> Batch:
+        """Return the handle's samples as a batch."""
+        inputs, targets = handle
         return Batch(inputs, targets)
 
-    def _checked(self, batch: Batch, place: int, samples: int) -> Any:
-        """A batch on the device, with as many samples as groups divide, and nothing bad in it."""
-        named = self.checks.check(batch, place)
-        there = partial(_moved, device=self._there, dtype=self._dtype)
-        inputs, targets = map_tensors(there, batch.inputs), map_tensors(there, batch.targets)
+    def _check_and_move(self, batch: Batch, number: int, samples: int) -> Any:
+        """Return a checked batch on the device, of as many samples as the groups divide."""
+        named = self.checks.check(batch, number)
+        to_device = partial(_to_device, device=self._target, dtype=self._dtype)
+        inputs, targets = (
+            map_tensors(to_device, batch.inputs),
+            map_tensors(to_device, batch.targets),
+        )
         if self._processes.count > 1:
             return inputs, self._processes.gather(targets, samples)
         if any(len(part) % self._groups for part in named.values()):
-            inputs, targets = (map_tensors(self._even, part) for part in (inputs, targets))
+            inputs, targets = (map_tensors(self._trim, part) for part in (inputs, targets))
             if any(len(part) < self._groups for part in named.values()):
                 raise DataError(
-                    f"batch {place} of {self._where} has fewer samples than the "
+                    f"batch {number} of {self._where} has fewer samples than the "
                     f"{self._groups} `groups` of rays: make batches larger, or set `groups`"
                 )
         return inputs, targets
 
-    def _even(self, part: Tensor) -> Tensor:
+    def _trim(self, part: Tensor) -> Tensor:
         return part[: len(part) // self._groups * self._groups]
 
 
-def _moved(part: Tensor, *, device: torch.device, dtype: torch.dtype) -> Tensor:
+def _to_device(part: Tensor, *, device: torch.device, dtype: torch.dtype) -> Tensor:
     return part.to(device, dtype if part.is_floating_point() else None, non_blocking=True)

@@ -2,7 +2,7 @@
 
 A GPU runs a step of a small network in less time than Python needs to ask for it. A CUDA graph
 holds the kernels of several steps, gathering the batch and updating the parameters included, and is
-asked for once; of a deep network it holds one step, which is long enough. It reads indices and rays
+launched once; of a deep network it holds one step, which is long enough. It reads indices and rays
 from fixed places; the learning rate, the parameters and the moments live on the device anyway.
 Where samples are streamed to the device, a graph holds one step and reads the samples themselves.
 """
@@ -16,9 +16,9 @@ from torch import Tensor
 
 from paretocosmos.io.files import one_line
 from paretocosmos.runtime.torch_private import release_workspaces
-from paretocosmos.training.engine.batch_source import BatchHandle, all_given
-from paretocosmos.training.engine.eager import Stepwise, Work
-from paretocosmos.training.engine.tracing import Recorded
+from paretocosmos.training.engine.batch_source import BatchHandle, collect_handles
+from paretocosmos.training.engine.eager import EagerEngine, TrainState
+from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.types import Batch, map_tensors
 
 # Steps per replay: enough that asking for them costs nothing, few enough to capture in a blink.
@@ -32,80 +32,85 @@ COMPARED = 4
 CLOSE = 1e-2
 
 
-class _Graph:
-    """A number of steps, captured, with the places it reads and writes."""
+class CapturedSteps:
+    """A number of steps, captured, with the memory they read and write."""
 
     def __init__(
-        self, work: Work, place: BatchHandle, rays: Tensor, pool: Any, aside: torch.cuda.Stream
+        self,
+        state: TrainState,
+        handle: BatchHandle,
+        rays: Tensor,
+        pool: Any,
+        stream: torch.cuda.Stream,
     ) -> None:
-        self.place, self.rays = place, rays.clone()
-        with work.rolled_back():
+        self.handle, self.rays = handle, rays.clone()
+        with state.rolled_back():
             # kernels are chosen and compiled before the capture, on the stream of the capture: each
             # stream has its own workspace for products
-            aside.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(aside):
-                tried = self._steps(work)
-                if len(tried) < COMPARED:
-                    self._steps(work)
-            torch.cuda.current_stream().wait_stream(aside)
-        self.losses = torch.empty_like(tried)
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                eager_losses = self._steps(state)
+                if len(eager_losses) < COMPARED:
+                    self._steps(state)
+            torch.cuda.current_stream().wait_stream(stream)
+        self.losses = torch.empty_like(eager_losses)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, pool=pool, stream=aside):
-            for loss, (batch, ray) in zip(self.losses, self._batches(work), strict=True):
+        with torch.cuda.graph(self._graph, pool=pool, stream=stream):
+            for loss, (batch, ray) in zip(self.losses, self._batches(state), strict=True):
                 # a kernel, where `copy_` would be a transfer, for which a graph waits far longer
-                torch.mul(work.advance(batch, ray), 1.0, out=loss)
-        with work.rolled_back():
+                torch.mul(state.compute_step(batch, ray), 1.0, out=loss)
+        with state.rolled_back():
             self._graph.replay()
-            ours, theirs = self.losses[:COMPARED], tried[:COMPARED]
+            ours, theirs = self.losses[:COMPARED], eager_losses[:COMPARED]
         if not torch.allclose(ours, theirs, rtol=CLOSE, atol=1e-6, equal_nan=True):
             raise RuntimeError("the captured steps differ from the eager ones")
 
-    def _batches(self, work: Work) -> Iterator[tuple[Batch, Tensor]]:
-        """The steps' batches and rays; indices may be those of several steps."""
-        if not isinstance(self.place, Tensor):
-            yield work.feed.batch_at(self.place), self.rays
+    def _batches(self, state: TrainState) -> Iterator[tuple[Batch, Tensor]]:
+        """Yield the steps' batches and rays; indices may be those of several steps."""
+        if not isinstance(self.handle, Tensor):
+            yield state.source.batch_at(self.handle), self.rays
             return
-        for index, ray in work.batches(self.place, self.rays):
-            yield work.feed.batch_at(index), ray
+        for index, ray in state.split_epoch(self.handle, self.rays):
+            yield state.source.batch_at(index), ray
 
-    def _steps(self, work: Work) -> Tensor:
-        return torch.stack([work.advance(batch, ray) for batch, ray in self._batches(work)])
+    def _steps(self, state: TrainState) -> Tensor:
+        return torch.stack([state.compute_step(batch, ray) for batch, ray in self._batches(state)])
 
-    def replay(self, given: BatchHandle, rays: Tensor) -> Tensor:
-        """The steps on these samples and rays; their losses, good until the next replay."""
-        map_tensors(Tensor.copy_, self.place, given)
+    def replay(self, handle: BatchHandle, rays: Tensor) -> Tensor:
+        """Run the steps on these samples and rays; the losses are good until the next replay."""
+        map_tensors(Tensor.copy_, self.handle, handle)
         self.rays.copy_(rays)
         self._graph.replay()
         return self.losses
 
 
-class Captured:
+class CudaGraphEngine:
     """Runs an epoch as replays of captured steps, or step by step where it cannot be captured."""
 
-    def __init__(self, work: Work) -> None:
-        self._work, self._stepwise = work, Stepwise(work)
-        self._graphs: dict[tuple[int, int], _Graph] = {}
+    def __init__(self, state: TrainState) -> None:
+        self._state, self._eager = state, EagerEngine(state)
+        self._graphs: dict[tuple[int, int], CapturedSteps] = {}
         self._failure: str | None = None
 
     def prepare(self, order: Tensor, rays: Tensor) -> None:
         """Capture every graph the epoch will need."""
-        self._stepwise.prepare(order, rays)
-        if isinstance(self._work.step, Recorded) and self._work.step.frozen:
-            self._failure = self._work.step.failure  # a graph would freeze as much
+        self._eager.prepare(order, rays)
+        if isinstance(self._state.step, TracedStep) and self._state.step.data_dependent:
+            self._failure = self._state.step.failure  # a graph would fix as much
             return
         # the eager steps it compares with took one on autograd's thread, needed no more
         release_workspaces()
         firsts: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
-        for index, ray, key in self._pieces(order, rays):
+        for index, ray, key in self._split_epoch(order, rays):
             firsts.setdefault(key, (index, ray))
         # all of them before the first capture, which bears no other thread at work on the device
-        places = all_given(self._work.feed, [index for index, _ in firsts.values()])
-        pool, aside = torch.cuda.graph_pool_handle(), torch.cuda.current_stream()
-        if aside == torch.cuda.default_stream():  # which cannot be captured
-            aside = torch.cuda.Stream()
+        handles = collect_handles(self._state.source, [index for index, _ in firsts.values()])
+        pool, stream = torch.cuda.graph_pool_handle(), torch.cuda.current_stream()
+        if stream == torch.cuda.default_stream():  # which cannot be captured
+            stream = torch.cuda.Stream()
         try:
-            for place, (key, (_, ray)) in zip(places, firsts.items(), strict=True):
-                self._graphs[key] = _Graph(self._work, place, ray, pool, aside)
+            for handle, (key, (_, ray)) in zip(handles, firsts.items(), strict=True):
+                self._graphs[key] = CapturedSteps(self._state, handle, ray, pool, stream)
         except torch.cuda.OutOfMemoryError:
             raise
         except Exception as error:  # whatever a network does that a graph cannot hold
@@ -113,44 +118,46 @@ class Captured:
             what = f"{type(error).__name__}: {one_line(error)}"
             self._failure = f"the step cannot be captured ({what})"
             self._graphs.clear()
-        torch.cuda.empty_cache()  # what the trials on the stream aside took
+        torch.cuda.empty_cache()  # what the trials on the other stream took
 
     def epoch(self, order: Tensor, rays: Tensor) -> Tensor:
-        """Samples in order and rays to the losses ``[steps, ..., G, J]``, still on the device."""
+        """Train on samples in order; losses ``[steps, ..., G, J]``, still on the device."""
         if self._failure is not None:
-            return self._stepwise.epoch(order, rays)
-        pieces, losses = self._pieces(order, rays), []
-        with closing(self._work.feed.run([index for index, _, _ in pieces])) as every:
-            for given, (_, ray, key) in zip(every, pieces, strict=True):
-                losses.append(self._graphs[key].replay(given, ray).clone())
+            return self._eager.epoch(order, rays)
+        pieces, losses = self._split_epoch(order, rays), []
+        with closing(self._state.source.run([index for index, _, _ in pieces])) as handles:
+            for handle, (_, ray, key) in zip(handles, pieces, strict=True):
+                losses.append(self._graphs[key].replay(handle, ray).clone())
         return torch.cat(losses)
 
     @property
     def name(self) -> str:
         """How steps are run, for the record."""
-        inner = self._stepwise.name
+        inner = self._eager.name
         if self._failure is not None:
             return inner
         return "captured" if inner == "traced" else f"captured, {inner}"
 
     @property
     def failure(self) -> str | None:
-        """Why it is not run as it was meant to be: not captured, or not compiled first.
+        """Why steps are not run as they were meant to be: not captured, or not compiled first.
 
         A step that cannot be traced is captured as it is, at no loss.
         """
-        step = self._work.step
-        compiled = isinstance(step, Recorded) and step.how == "compiled"
-        return self._failure or (self._stepwise.failure if compiled else None)
+        step = self._state.step
+        compiled = isinstance(step, TracedStep) and step.mode == "compiled"
+        return self._failure or (self._eager.failure if compiled else None)
 
-    def _pieces(self, order: Tensor, rays: Tensor) -> list[tuple[Tensor, Tensor, tuple[int, int]]]:
-        """The epoch cut into runs of full batches of at most `STEPS`, and the short batch.
+    def _split_epoch(
+        self, order: Tensor, rays: Tensor
+    ) -> list[tuple[Tensor, Tensor, tuple[int, int]]]:
+        """Split the epoch into runs of at most `STEPS` full batches, and the short batch.
 
-        Streamed samples come step by step, and so do those of a deep network.
+        Streamed samples come step by step, and so do those of a deep netstate.
         """
-        size, groups = self._work.batch_size, self._work.groups
-        deep = len(self._work.parameters) >= DEEP
-        longest = STEPS if self._work.feed.resident and not deep else 1
+        size, groups = self._state.batch_size, self._state.groups
+        deep = len(self._state.parameters) >= DEEP
+        longest = STEPS if self._state.source.resident and not deep else 1
         full = order.shape[-1] // size
         pieces, start = [], 0
         while start < full:

@@ -1,77 +1,86 @@
-"""An epoch as a Python loop over steps."""
+"""An epoch as a Python loop over steps, and the state that the steps advance."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from paretocosmos.training.engine.batch_source import Feed, all_given
+from paretocosmos.training.engine.batch_source import BatchSource, collect_handles
 from paretocosmos.training.engine.optimizer import Optimizer
 from paretocosmos.training.engine.step import Step
-from paretocosmos.training.engine.tracing import Recorded
+from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.types import Batch
 
 
 @dataclass
-class Work:
-    """A step and all it reads and changes, for one seed or several stacked along a first axis.
+class TrainState:
+    """A step with all that it reads and changes, for one seed or several along a first axis.
 
     Attributes:
         step: the pure step, as an engine runs it.
         parameters: by name, changed in place by the optimizer.
-        optimizer: how they are updated.
-        state: the method's, changed in place.
-        feed: where batches come from, the same for all seeds.
+        optimizer: how they are updated, and its moments.
+        method_state: the method's, changed in place.
+        source: where batches come from, the same for all seeds.
         batch_size: samples per step and seed.
         groups: rays per batch.
-        buffers: what else a network may change as it goes.
-        from_outside: what the step calls that is neither this package's nor torch's.
+        loss_scales: ``[..., J]``, by which losses are divided before they are weighted.
+        buffers: what else a network may change during a step.
+        third_party: what the step calls that is neither this package's nor torch's.
     """
 
     step: Step
     parameters: dict[str, Tensor]
     optimizer: Optimizer
-    state: dict[str, Tensor]
-    feed: Feed
+    method_state: dict[str, Tensor]
+    source: BatchSource
     batch_size: int
     groups: int
-    buffers: list[Tensor] = field(default_factory=list)
-    from_outside: list[object] = field(default_factory=list)
+    loss_scales: Tensor | None = None
+    buffers: Sequence[Tensor] = ()
+    third_party: Sequence[object] = ()
 
-    def batches(self, order: Tensor, rays: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """An epoch's order ``[..., samples]`` and rays ``[..., steps * G, J]``, step by step.
+    def split_epoch(self, order: Tensor, rays: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Split an epoch's order ``[..., samples]`` and rays ``[..., steps * G, J]`` into steps.
 
         The last short batch is kept; it loses at most G - 1 samples, other ones in every epoch.
         """
-        pieces = zip(
+        steps = []
+        for index, ray in zip(
             order.split(self.batch_size, dim=-1), rays.split(self.groups, dim=-2), strict=True
-        )
-        for index, ray in pieces:
+        ):
             usable = index.shape[-1] // self.groups * self.groups
             if usable:
-                yield index[..., :usable], ray
+                steps.append((index[..., :usable], ray))
+        return steps
 
-    def advance(self, batch: Batch, rays: Tensor) -> Tensor:
-        """One step on samples ``[..., B]`` and rays ``[..., G, J]``; its losses ``[..., G, J]``."""
-        losses, gradients, after = self.step(self.parameters, batch, rays, self.state)
+    def compute_step(self, batch: Batch, rays: Tensor) -> Tensor:
+        """Take one step on samples ``[..., B]`` and rays ``[..., G, J]``.
+
+        Returns:
+            Its losses ``[..., G, J]``.
+        """
+        losses, gradients, method_state = self.step(
+            self.parameters, batch, rays, self.method_state, self.loss_scales
+        )
         self.optimizer.update(gradients)
-        for name, value in after.items():
-            if value is not self.state[name]:
+        for name, value in method_state.items():
+            if value is not self.method_state[name]:
                 # a kernel, where `copy_` would be a transfer, for which a CUDA graph waits longer
-                torch.mul(value, 1, out=self.state[name])
+                torch.mul(value, 1, out=self.method_state[name])
         return losses
 
     @contextmanager
     def rolled_back(self) -> Iterator[None]:
-        """Whatever is done inside is taken back: trials of an engine must not train."""
+        """Undo on exit whatever is done inside: trials of an engine must not train."""
         device = next(iter(self.parameters.values())).device
         devices = [device] if device.type == "cuda" else []
-        live = [*self.optimizer.tensors(), *self.state.values(), *self.buffers]
+        live = [*self.optimizer.tensors(), *self.method_state.values(), *self.buffers]
         before = [tensor.clone() for tensor in live]
-        outside = [vars(thing) for thing in self.from_outside if hasattr(thing, "__dict__")]
-        kept = [dict(attributes) for attributes in outside]
+        attributes = [vars(thing) for thing in self.third_party if hasattr(thing, "__dict__")]
+        copies = [dict(own) for own in attributes]
         try:
             with torch.random.fork_rng(devices=devices):
                 yield
@@ -79,56 +88,68 @@ class Work:
             with torch.no_grad():
                 for tensor, value in zip(live, before, strict=True):
                     tensor.copy_(value)
-            for attributes, own in zip(outside, kept, strict=True):  # what Python counted
-                attributes.clear()
-                attributes.update(own)
+            for own, copy in zip(attributes, copies, strict=True):  # what Python counted
+                own.clear()
+                own.update(copy)
 
 
-class Stepwise:
-    """Runs an epoch step by step; the step itself may be eager or recorded."""
+class EagerEngine:
+    """Runs an epoch step by step; the step itself may be eager or traced."""
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
+    def __init__(self, state: TrainState) -> None:
+        self._state = state
 
     def prepare(self, order: Tensor, rays: Tensor) -> None:
-        """Make whatever the epoch will need, so that it is not counted as training."""
-        work, step = self._work, self._work.step
-        if not isinstance(step, Recorded):
+        """Trace what the epoch needs, so that it is not counted as training."""
+        state, step = self._state, self._state.step
+        if not isinstance(step, TracedStep):
             return
-        pieces = distinct(work, order, rays)
+        pieces = find_batch_sizes(state, order, rays)
         others: list[tuple[Tensor, Tensor]] = []
-        if work.from_outside:  # other samples of the same sizes, and rays turned round
-            others = distinct(work, order.flip(-1), rays.flip(-1))
-        every = all_given(work.feed, [index for index, _ in (*pieces, *others)])
-        with work.rolled_back():
-            for given, (_, ray) in zip(every[: len(pieces)], pieces, strict=True):
-                step(work.parameters, work.feed.batch_at(given), ray, work.state)
-            for given, (_, ray) in zip(every[len(pieces) :], others, strict=True):
-                step.confirm(work.parameters, work.feed.batch_at(given), ray, work.state)
+        if state.third_party:  # other samples of the same sizes, and rays in reverse
+            others = find_batch_sizes(state, order.flip(-1), rays.flip(-1))
+        handles = collect_handles(state.source, [index for index, _ in (*pieces, *others)])
+        arguments = [
+            (
+                state.parameters,
+                state.source.batch_at(handle),
+                ray,
+                state.method_state,
+                state.loss_scales,
+            )
+            for handle, (_, ray) in zip(handles, (*pieces, *others), strict=True)
+        ]
+        with state.rolled_back():
+            for given in arguments[: len(pieces)]:
+                step(*given)
+            for given in arguments[len(pieces) :]:
+                step.confirm(*given)
 
     def epoch(self, order: Tensor, rays: Tensor) -> Tensor:
-        """Samples in order and rays to the losses ``[steps, ..., G, J]``, still on the device."""
-        work, pieces = self._work, [*self._work.batches(order, rays)]
+        """Train on samples in order; losses ``[steps, ..., G, J]``, still on the device."""
+        state, pieces = self._state, self._state.split_epoch(order, rays)
         losses = []
-        with closing(work.feed.run([index for index, _ in pieces])) as every:
-            for given, (_, ray) in zip(every, pieces, strict=True):
-                losses.append(work.advance(work.feed.batch_at(given), ray))
+        with closing(state.source.run([index for index, _ in pieces])) as handles:
+            for handle, (_, ray) in zip(handles, pieces, strict=True):
+                losses.append(state.compute_step(state.source.batch_at(handle), ray))
         return torch.stack(losses)
 
     @property
     def name(self) -> str:
         """How steps are run, for the record."""
-        step = self._work.step
-        return "eager" if not isinstance(step, Recorded) or step.failure else step.how
+        step = self._state.step
+        return "eager" if not isinstance(step, TracedStep) or step.failure else step.mode
 
     @property
     def failure(self) -> str | None:
-        """Why it is not run as it was meant to be."""
-        step = self._work.step
-        return step.failure if isinstance(step, Recorded) else None
+        """Why steps are not run as they were meant to be."""
+        step = self._state.step
+        return step.failure if isinstance(step, TracedStep) else None
 
 
-def distinct(work: Work, order: Tensor, rays: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """The first batch of every size in an epoch: of the full size, and the short one."""
-    found = {index.shape: (index, ray) for index, ray in reversed([*work.batches(order, rays)])}
-    return list(found.values())
+def find_batch_sizes(state: TrainState, order: Tensor, rays: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Return the first batch of every size in an epoch: of the full size, and the short one."""
+    by_shape = {
+        index.shape: (index, ray) for index, ray in reversed(state.split_epoch(order, rays))
+    }
+    return list(by_shape.values())

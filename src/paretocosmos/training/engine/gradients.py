@@ -1,4 +1,4 @@
-"""Gradients of several losses that reach all parameters through a hypernetwork's last layer."""
+"""Gradients of several losses: their weighted sum and, on demand, their inner products."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,23 +11,25 @@ from paretocosmos.conditioning import Hypernet, HypernetOutput, heads_of, inside
 from paretocosmos.methods import Method
 from paretocosmos.types import Inputs, Outputs
 
+LAST_LAYER = "emit"
 
-def head_modules(model: nn.Module, method: Method) -> tuple[str, ...]:
-    """The modules, by dotted name, whose gradients a method's Gram matrix leaves out: the heads."""
+
+def find_head_modules(model: nn.Module, method: Method) -> tuple[str, ...]:
+    """Return the modules, by dotted name, that a method's Gram matrix leaves out: the heads."""
     return heads_of(model) if method.over == "shared" else ()
 
 
 class LossGradients:
     """The gradients of losses ``[..., G, J]`` of one forward pass.
 
-    Nobody needs every loss's own gradient for a weighted sum: that is one backward pass. Once the
-    Gram matrix was asked for, each has been paid for, and the sum is made of them.
+    A weighted sum needs one backward pass and no loss's own gradient. Once the Gram matrix was
+    asked for, each loss has had its backward pass, and the sum is made of their gradients.
 
     Args:
         losses: with their graph.
         leaves: the parameters by name; with several seeds, stacked along the first axis.
-        apart: modules left out of the Gram matrix, by dotted name.
-        total: what several processes make of their gradients: the sums.
+        heads: modules left out of the Gram matrix, by dotted name.
+        sum_up: sums gradients over processes.
         stacked: whether there are several seeds.
     """
 
@@ -35,56 +37,56 @@ class LossGradients:
         self,
         losses: Tensor,
         leaves: Mapping[str, Tensor],
-        apart: tuple[str, ...],
-        total: Callable[[Sequence[Tensor]], list[Tensor]] = list,
+        heads: tuple[str, ...],
+        sum_up: Callable[[Sequence[Tensor]], list[Tensor]] = list,
         *,
         stacked: bool,
     ) -> None:
-        own = [name for name in leaves if inside(name, apart)]
-        shared = [name for name in leaves if name not in own]
-        # those that count come first, so that they lie side by side
-        self._leaves = {name: leaves[name] for name in (*shared, *own)}
-        self._losses, self._total, self._axes = losses, total, int(stacked)
-        self._shared = sum(_size(leaves[name], self._axes) for name in shared)
+        self._losses, self._leaves, self._heads = losses, leaves, heads
+        self._sum_up, self._axes = sum_up, int(stacked)
         self._rows: Tensor | None = None
+        self._row_names: list[str] = []
 
     def gram(self) -> Tensor:
-        """Inner products ``[..., G, J, J]`` of the gradients of the losses of a group."""
-        return inner_products(self._every()[..., : self._shared])
+        """Compute the inner products ``[..., G, J, J]`` of the gradients of a group's losses."""
+        rows = self._compute_rows()
+        shared = [name for name in self._leaves if not inside(name, self._heads)]
+        width = sum(math.prod(self._leaves[name].shape[self._axes :]) for name in shared)
+        return compute_inner_products(rows[..., :width])
 
     def weighted(self, weights: Tensor) -> dict[str, Tensor]:
-        """Σ weights ∇losses by name, for weights ``[..., G, J]``."""
-        names, leaves = list(self._leaves), list(self._leaves.values())
+        """Compute Σ weights ∇losses by name, for weights ``[..., G, J]``."""
         if self._rows is None:
+            leaves = list(self._leaves.values())
             parts = torch.autograd.grad(self._losses, leaves, weights, materialize_grads=True)
-            return dict(zip(names, self._total(parts), strict=True))
+            return dict(zip(self._leaves, self._sum_up(parts), strict=True))
         total = (weights.unsqueeze(-1) * self._rows).flatten(self._axes, -2).sum(dim=self._axes)
-        pieces = total.split([_size(leaf, self._axes) for leaf in leaves], dim=-1)
+        leaves = [self._leaves[name] for name in self._row_names]
+        pieces = total.split([math.prod(leaf.shape[self._axes :]) for leaf in leaves], dim=-1)
         shaped = (piece.reshape(leaf.shape) for piece, leaf in zip(pieces, leaves, strict=True))
-        return dict(zip(names, shaped, strict=True))
+        return dict(zip(self._row_names, shaped, strict=True))
 
-    def _every(self) -> Tensor:
-        """The gradients as rows ``[..., G, J, P]``: one forward, a backward pass for each, once."""
+    def _compute_rows(self) -> Tensor:
+        """Compute the gradients as rows ``[..., G, J, P]``: a backward pass for each loss, once."""
         if self._rows is not None:
             return self._rows
-        leaves, flat = list(self._leaves.values()), []
+        # the shared parameters first, so that those of the Gram matrix lie side by side
+        self._row_names = sorted(self._leaves, key=lambda name: inside(name, self._heads))
+        leaves, flat = [self._leaves[name] for name in self._row_names], []
         for loss in self._losses.flatten(self._axes).unbind(-1):
             # the sum over seeds: no seed's loss depends on another's parameters
             parts = torch.autograd.grad(
                 loss.sum(), leaves, retain_graph=True, materialize_grads=True
             )
-            flat += [self._flat(part) for part in parts]
+            flat += [part.reshape(*part.shape[: self._axes], -1) for part in parts]
         shape = (*self._losses.shape[-2:], -1)
-        (rows,) = self._total([torch.cat(flat, dim=-1)])
+        (rows,) = self._sum_up([torch.cat(flat, dim=-1)])
         self._rows = torch.unflatten(rows, -1, shape)
         return self._rows
 
-    def _flat(self, part: Tensor) -> Tensor:
-        return part.reshape(*part.shape[: self._axes], -1)
 
-
-def inner_products(rows: Tensor) -> Tensor:
-    """Of rows ``[..., J, P]`` all inner products, ``[..., J, J]``."""
+def compute_inner_products(rows: Tensor) -> Tensor:
+    """Compute all inner products ``[..., J, J]`` of rows ``[..., J, P]``."""
     count = rows.shape[-2]
     # not a matrix product, which a GPU may round to tf32: differences of these numbers decide
     products = [(rows[..., i:, :] * rows[..., i : i + 1, :]).sum(dim=-1) for i in range(count)]
@@ -92,19 +94,12 @@ def inner_products(rows: Tensor) -> Tensor:
     return torch.unflatten(torch.stack(both, dim=-1), -1, (count, count))
 
 
-def _size(leaf: Tensor, axes: int) -> int:
-    return math.prod(leaf.shape[axes:])
+def has_hypernet_gradients(model: nn.Module, heads: tuple[str, ...]) -> TypeGuard[Hypernet]:
+    """Return whether every gradient goes through one linear layer that reads a vector per ray."""
+    return isinstance(model, Hypernet) and model.chunks is None and not heads
 
 
-LAYER = "emit"
-
-
-def emits(model: nn.Module, apart: tuple[str, ...]) -> TypeGuard[Hypernet]:
-    """Whether every gradient goes through one linear layer, which reads one vector per ray."""
-    return isinstance(model, Hypernet) and model.chunks is None and not apart
-
-
-class Telling(nn.Module):
+class HypernetWithFeatures(nn.Module):
     """A hypernetwork whose outputs come with what its last layer reads and gives."""
 
     def __init__(self, model: Hypernet) -> None:
@@ -116,8 +111,8 @@ class Telling(nn.Module):
         return self.model.call_generated(inputs, emission), emission
 
 
-class EmittedLosses:
-    r"""What `LossGradients` gives, at little more than the cost of one gradient.
+class HypernetGradients:
+    r"""Compute what `LossGradients` computes, at little more than the cost of one gradient.
 
     The last layer emits w = W h + b, which has nearly all parameters. A loss's gradient there is
     an outer product, so that inner products need no gradient of W at all:
@@ -141,40 +136,45 @@ class EmittedLosses:
         self._rows: Tensor | None = None
 
     def gram(self) -> Tensor:
-        """Inner products ``[..., G, J, J]`` of the gradients of the losses of a group."""
+        """Compute the inner products ``[..., G, J, J]`` of the gradients of a group's losses."""
         features, emitted = self._emission
         # a ray's losses depend on its own weights alone, so that groups need no pass each
         rows = [
-            torch.autograd.grad(one.sum(), emitted, retain_graph=True)[0]
-            for one in self._losses.unbind(-1)
+            torch.autograd.grad(loss.sum(), emitted, retain_graph=True)[0]
+            for loss in self._losses.unbind(-1)
         ]
         self._rows = torch.stack(rows, dim=-2)
-        read = features.detach().square().sum(dim=-1)[..., None, None]
-        return inner_products(self._rows) * (1 + read) + inner_products(self._before(self._rows))
+        squared = features.detach().square().sum(dim=-1)[..., None, None]
+        # the 1 is of the bias b, the second term of the layers before the last
+        return compute_inner_products(self._rows) * (1 + squared) + compute_inner_products(
+            self._compute_earlier_rows(self._rows)
+        )
 
     def weighted(self, weights: Tensor) -> dict[str, Tensor]:
-        """Σ weights ∇losses by name, for weights ``[..., G, J]``."""
-        start, pulled = self._losses, weights
+        """Compute Σ weights ∇losses by name, for weights ``[..., G, J]``."""
+        start, upstream = self._losses, weights
         if self._rows is not None:
             start = self._emission.emitted
-            pulled = (weights.unsqueeze(-1) * self._rows).sum(dim=-2)
-        parts = torch.autograd.grad(start, list(self._leaves.values()), pulled)
+            upstream = (weights.unsqueeze(-1) * self._rows).sum(dim=-2)
+        parts = torch.autograd.grad(start, list(self._leaves.values()), upstream)
         return dict(zip(self._leaves, parts, strict=True))
 
-    def _before(self, rows: Tensor) -> Tensor:
-        """Gradients ``[..., G, J, T]`` of the parameters before the last layer."""
+    def _compute_earlier_rows(self, rows: Tensor) -> Tensor:
+        """Compute gradients ``[..., G, J, T]`` of the parameters before the last layer."""
         features = self._emission.features
-        own = [leaf for name, leaf in self._leaves.items() if not name.startswith(f"{LAYER}.")]
-        layer = self._leaves[f"{LAYER}.weight"].detach()
-        reached = rows @ (layer if layer.ndim == 2 else layer.unsqueeze(-3))
+        earlier = [
+            leaf for name, leaf in self._leaves.items() if not name.startswith(f"{LAST_LAYER}.")
+        ]
+        layer = self._leaves[f"{LAST_LAYER}.weight"].detach()
+        upstream = rows @ (layer if layer.ndim == 2 else layer.unsqueeze(-3))
         axes = features.ndim - 2  # of seeds
         groups = []
         for group in range(rows.shape[-3]):
-            each = []
-            for pulled in reached.unbind(-2):
-                alone = torch.zeros_like(features)
-                alone[..., group, :] = pulled[..., group, :]
-                parts = torch.autograd.grad(features, own, alone, retain_graph=True)
-                each.append(torch.cat([part.flatten(axes) for part in parts], dim=-1))
-            groups.append(torch.stack(each, dim=-2))
+            columns = []
+            for of_loss in upstream.unbind(-2):
+                masked = torch.zeros_like(features)
+                masked[..., group, :] = of_loss[..., group, :]
+                parts = torch.autograd.grad(features, earlier, masked, retain_graph=True)
+                columns.append(torch.cat([part.flatten(axes) for part in parts], dim=-1))
+            groups.append(torch.stack(columns, dim=-2))
         return torch.stack(groups, dim=-3)

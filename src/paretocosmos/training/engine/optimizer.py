@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.runtime.torch_private import fused_adam_, lerp_all_, scale_all_
 
-__all__ = ["Optimizer", "Recipe", "undecayed"]
-
 # The CUDA kernel gives 65,536 numbers to one block, which is most of a small network: cut into
 # pieces of this size it keeps a GPU's multiprocessors busy (LeNet, H200: 26 us in one piece).
 PIECE = 4096
@@ -27,7 +25,7 @@ MOMENTUM = 0.9
 
 
 @dataclass(frozen=True)
-class Recipe:
+class UpdateRule:
     """How parameters are updated.
 
     Attributes:
@@ -46,10 +44,10 @@ class Recipe:
     clip: float = 0.0
 
 
-def undecayed(model: nn.Module) -> frozenset[str]:
-    """The parameters that decoupled decay leaves alone, by name.
+def find_undecayed(model: nn.Module) -> frozenset[str]:
+    """Return the parameters that decoupled decay leaves alone, by name.
 
-    Biases and scales, and what reads the ray: shrunk, it would be heard less.
+    Biases and scales, and what reads the ray: shrunk, the ray would have less influence.
     """
     vectors = {name for name, parameter in model.named_parameters() if parameter.ndim < 2}
     reads = model.ray_parameters if isinstance(model, Conditioning) else frozenset()
@@ -61,87 +59,86 @@ class Optimizer:
 
     Args:
         parameters: by name; updated in place.
-        recipe: how.
+        rule: how.
         stacked: whether the parameters of several seeds are stacked along the first axis.
     """
 
     def __init__(
-        self, parameters: Mapping[str, Tensor], recipe: Recipe, *, stacked: bool = False
+        self, parameters: Mapping[str, Tensor], rule: UpdateRule, *, stacked: bool = False
     ) -> None:
         self._names = tuple(parameters)
         self._parameters = [p.detach() for p in parameters.values()]
-        self._recipe, self._stacked = recipe, stacked
-        count = 1 if recipe.optimizer == "sgd" else 2
+        self._rule, self._stacked = rule, stacked
+        count = 1 if rule.optimizer == "sgd" else 2
         self._moments = [[torch.zeros_like(p) for p in self._parameters] for _ in range(count)]
-        self._average = [p.clone() for p in self._parameters] if recipe.average else []
+        self._average = [p.clone() for p in self._parameters] if rule.average else []
         device = self._parameters[0].device
         self._step = torch.zeros((), device=device)
-        self._at = torch.zeros(1, dtype=torch.long, device=device)
+        self._step_index = torch.zeros(1, dtype=torch.long, device=device)
         """The step within the epoch, where the rate changes from step to step."""
         self._rates: Tensor | None = None
         # a captured graph reads the rate from the device; on a CPU a number is faster
         self._cuda = device.type == "cuda"
-        self._now = torch.zeros(1, device=device)
-        self._rate: Tensor | float = self._now[0] if self._cuda else 0.0
+        self._device_rate = torch.zeros(1, device=device)
+        self._rate: Tensor | float = self._device_rate[0] if self._cuda else 0.0
         total = sum(p.numel() for p in self._parameters)
         self._piece = max(PIECE, total // PIECES) if self._cuda else None
-        self._kept = [self._cut(k) for k in (self._parameters, *self._moments, self._average)]
-        decayed = recipe.optimizer != "adam" and recipe.weight_decay > 0
+        self._live = [self._cut(k) for k in (self._parameters, *self._moments, self._average)]
+        decayed = rule.optimizer != "adam" and rule.weight_decay > 0
         self._decayed = self._cut(
             [
                 p
                 for name, p in zip(self._names, self._parameters, strict=True)
-                if decayed and name not in recipe.undecayed
+                if decayed and name not in rule.undecayed
             ]
         )
 
     def set_rates(self, rates: Sequence[float]) -> None:
-        """The learning rates of an epoch's steps: one each, or one for all of them."""
-        self._at.zero_()
+        """Set the learning rates of an epoch's steps: one each, or one for all of them."""
+        self._step_index.zero_()
         if len(rates) == 1:
             self._rates = None
             if self._cuda:
-                self._now.fill_(rates[0])
+                self._device_rate.fill_(rates[0])
             else:
                 self._rate = rates[0]
             return
-        given = torch.tensor(rates)
+        values = torch.tensor(rates)
         if self._rates is None:
-            self._rates = given.to(self._at.device)
+            self._rates = values.to(self._step_index.device)
         else:  # where a captured graph reads them
-            self._rates.copy_(given)
+            self._rates.copy_(values)
 
     @torch.no_grad()
     def update(self, gradients: Mapping[str, Tensor]) -> None:
-        """One step, in place; gradients lie in memory as their parameters do."""
-        given = [gradients[name] for name in self._names]
-        if self._recipe.clip:
-            given = self._clipped(given)
-        self._next_rate()
+        """Update once, in place; gradients lie in memory as their parameters do."""
+        ordered = [gradients[name] for name in self._names]
+        if self._rule.clip:
+            ordered = self._clip(ordered)
+        if self._rates is not None:
+            self._advance_rate(self._rates)
         self._step.add_(1)
         if self._decayed:
-            factor = 1 - self._rate * self._recipe.weight_decay
+            factor = 1 - self._rate * self._rule.weight_decay
             scale_all_(self._decayed, factor)
-        parameters, *moments, average = self._kept
-        change = self._sgd if self._recipe.optimizer == "sgd" else self._adam
-        change(parameters, self._cut(given), moments)
+        parameters, *moments, average = self._live
+        change = self._sgd if self._rule.optimizer == "sgd" else self._adam
+        change(parameters, ordered if self._piece is None else self._cut(ordered), moments)
         if average:
-            lerp_all_(average, parameters, self._recipe.average)
+            lerp_all_(average, parameters, self._rule.average)
 
-    def _next_rate(self) -> None:
-        if self._rates is None:
-            return
+    def _advance_rate(self, rates: Tensor) -> None:
         if self._cuda:
-            torch.index_select(self._rates, 0, self._at, out=self._now)
+            torch.index_select(rates, 0, self._step_index, out=self._device_rate)
         else:
-            self._rate = float(self._rates[int(self._at)])
-        self._at.add_(1)
+            self._rate = float(rates[int(self._step_index)])
+        self._step_index.add_(1)
 
     def _adam(
         self, parameters: list[Tensor], gradients: list[Tensor], moments: list[list[Tensor]]
     ) -> None:
         """Adam (Kingma and Ba 2015), and AdamW, whose decay is done."""
-        coupled = self._recipe.optimizer == "adam"
+        coupled = self._rule.optimizer == "adam"
         fused_adam_(
             parameters,
             gradients,
@@ -151,7 +148,7 @@ class Optimizer:
             lr=self._rate,
             beta1=0.9,
             beta2=0.999,
-            weight_decay=self._recipe.weight_decay if coupled else 0.0,
+            weight_decay=self._rule.weight_decay if coupled else 0.0,
             eps=1e-8,
             amsgrad=False,
             maximize=False,
@@ -166,21 +163,21 @@ class Optimizer:
             speed.mul_(MOMENTUM).add_(gradient)
             parameter.sub_(torch.add(gradient, speed, alpha=MOMENTUM) * self._rate)
 
-    def _clipped(self, gradients: list[Tensor]) -> list[Tensor]:
-        """Gradients no longer than the limit, all of a network's together."""
+    def _clip(self, gradients: list[Tensor]) -> list[Tensor]:
+        """Scale gradients to be no longer than the limit, all of a network's together."""
         axes = [tuple(range(int(self._stacked), g.ndim)) for g in gradients]
         squares = [
             g.square().sum(dim=own) if own else g.square()
             for g, own in zip(gradients, axes, strict=True)
         ]
         norm = torch.stack(squares).sum(dim=0).sqrt()
-        factor = self._recipe.clip / norm.clamp(min=self._recipe.clip)
+        factor = self._rule.clip / norm.clamp(min=self._rule.clip)
         shapes = [(-1, *[1] * len(own)) if self._stacked else () for own in axes]
         return [g * factor.reshape(shape) for g, shape in zip(gradients, shapes, strict=True)]
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """Inside, the networks have their averaged weights, where there is an average."""
+        """Give the networks, inside, their averaged weights, where there is an average."""
         self._exchange()
         try:
             yield
@@ -192,32 +189,32 @@ class Optimizer:
         if not self._average:
             return
         for parameter, average in zip(self._parameters, self._average, strict=True):
-            kept = parameter.clone()
+            copy = parameter.clone()
             parameter.copy_(average)
-            average.copy_(kept)
+            average.copy_(copy)
 
     def tensors(self) -> list[Tensor]:
-        """Everything a step changes, parameters included."""
-        moments = [tensor for kept in self._moments for tensor in kept]
-        return [*self._parameters, *moments, *self._average, self._step, self._at]
+        """Return everything a step changes, parameters included."""
+        moments = [tensor for moment in self._moments for tensor in moment]
+        return [*self._parameters, *moments, *self._average, self._step, self._step_index]
 
     def state(self, seed: int = 0) -> dict[str, Tensor]:
-        """One seed's moments and averages by name, as views: what a checkpoint saves, and loads.
+        """Return one seed's moments and averages by name, as views: a checkpoint's part.
 
         Args:
-            seed: its place in the stack.
+            seed: its index in the stack.
         """
         kinds = dict(zip(("exp_avg", "exp_avg_sq"), self._moments, strict=False))
         if self._average:
             kinds["average"] = self._average
-        found = {"step": self._step}
-        for kind, kept in kinds.items():
-            for name, value in zip(self._names, kept, strict=True):
-                found[f"{name}.{kind}"] = value[seed] if self._stacked else value
-        return found
+        state = {"step": self._step}
+        for kind, values in kinds.items():
+            for name, value in zip(self._names, values, strict=True):
+                state[f"{name}.{kind}"] = value[seed] if self._stacked else value
+        return state
 
     def _cut(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Tensors as the kernel gets them: on a GPU flat and in pieces."""
+        """Return tensors as the kernel gets them: on a GPU flat and in pieces."""
         if self._piece is None:
             return list(tensors)
         # as they lie in memory, whatever their axes' order

@@ -1,4 +1,4 @@
-"""Recorded steps: the step's tensor operations written down once, backward pass included.
+"""Traced steps: the step's tensor operations written down once, backward pass included.
 
 `make_fx` records the whole step as a flat list of operations, without autograd and without Python
 between the layers. `traced` replays them, the same arithmetic in the same order: the gain is the
@@ -13,7 +13,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, fx, nn
@@ -23,7 +23,7 @@ from paretocosmos.config.promises import declared
 from paretocosmos.io.files import one_line
 from paretocosmos.methods import State
 from paretocosmos.runtime.torch_private import bare, gives_views, make_fx
-from paretocosmos.training.engine.step import Result, Step, laid_out
+from paretocosmos.training.engine.step import Step, StepResult, match_layout
 from paretocosmos.types import Batch, first, map_tensors
 
 # What gives Python a number that depends on a tensor's values, or a shape that does, and that
@@ -39,11 +39,11 @@ READING = frozenset(
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
-class FrozenError(Exception):
+class DataDependentError(Exception):
     """A step that a recording would not repeat, since Python has a say in it."""
 
 
-class reading_refused(TorchFunctionMode):  # noqa: N801, a context like those of contextlib
+class forbid_reading(TorchFunctionMode):  # noqa: N801, a context like those of contextlib
     """Refuses whatever lets Python see a tensor's values, be it as a shape."""
 
     def __torch_function__(
@@ -55,7 +55,7 @@ class reading_refused(TorchFunctionMode):  # noqa: N801, a context like those of
     ) -> Any:
         if func in READING or (func is Tensor.__getitem__ and _selects(args[1])):
             name = getattr(func, "__name__", str(func))
-            raise FrozenError(f"the step reads values of tensors in Python (`{name}`)")
+            raise DataDependentError(f"the step reads values of tensors in Python (`{name}`)")
         return func(*args, **(kwargs or {}))
 
 
@@ -66,7 +66,7 @@ def _selects(index: object) -> bool:
 
 
 @contextmanager
-def changes_refused(things: Iterable[object]) -> Iterator[None]:
+def forbid_changes(things: Iterable[object]) -> Iterator[None]:
     """Refuse things that change an attribute of their own inside.
 
     Args:
@@ -79,7 +79,7 @@ def changes_refused(things: Iterable[object]) -> Iterator[None]:
         now = _marks(vars(thing))
         changed = [name for name in {**mark, **now} if mark.get(name) != now.get(name)]
         if changed:
-            raise FrozenError(
+            raise DataDependentError(
                 f"`{type(thing).__name__}` changes its `{changed[0]}` from step to step in Python"
             )
 
@@ -106,7 +106,7 @@ IN_PLACE: dict[Any, Any] = {
 }
 
 
-def simplified(graph: fx.GraphModule, *, in_place: bool) -> fx.GraphModule:
+def simplify_graph(graph: fx.GraphModule, *, in_place: bool) -> fx.GraphModule:
     """The same numbers from fewer operations and less memory.
 
     Aliases and transposes of transposes, which only autograd needed, are left out.
@@ -149,7 +149,7 @@ def _alike(one: fx.Node, two: fx.Node) -> bool:
     return None not in shapes and kinds[0] == kinds[1] and shapes[0] == shapes[1]
 
 
-def straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
+def compile_straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
     """A function of the graph's placeholders, in order, that gives its output.
 
     Intermediate results are released after their last use.
@@ -211,128 +211,172 @@ CLOSE = 1e-2
 SHARE = 0.05
 
 
-class Recorded:
+class TracedStep:
     """A step that replays its operations; one recording per batch size."""
 
     def __init__(
         self,
         step: Step,
         model: nn.Module,
-        how: Literal["traced", "compiled"],
-        from_outside: Sequence[object] = (),
+        mode: Literal["traced", "compiled"],
+        third_party: Sequence[object] = (),
     ) -> None:
         """Record a step when it is first called.
 
         Args:
             step: the eager one.
             model: the network it runs.
-            how: whether operations are replayed or compiled.
-            from_outside: what it calls that is neither this package's nor torch's.
+            mode: whether operations are replayed or compiled.
+            third_party: what it calls that is neither this package's nor torch's.
         """
-        self._step, self._model, self.how = step, model, how
-        self._from_outside = from_outside
-        self._made: dict[tuple[torch.Size, ...], Step] = {}
+        self._step, self._model, self.mode = step, model, mode
+        self._third_party = third_party
+        self._replays: dict[tuple[torch.Size, ...], Callable[[Arguments], StepResult]] = {}
         self.failure: str | None = None
-        self.frozen = False
+        self.data_dependent = False
         """Whether it failed because Python decides something, so that it must not be captured."""
 
     def __call__(
-        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
-    ) -> Result:
-        replay = self._made.get(_shapes(batch, rays))
+        self,
+        parameters: Mapping[str, Tensor],
+        batch: Batch,
+        rays: Tensor,
+        state: State,
+        loss_scales: Tensor | None = None,
+        /,
+    ) -> StepResult:
+        arguments = Arguments(parameters, batch, rays, state, loss_scales)
+        replay = self._replays.get(_shapes(batch, rays))
         if replay is not None:
             with torch.inference_mode():
-                return replay(parameters, batch, rays, state)
+                return replay(arguments)
         if self.failure is None:
-            return self._first(parameters, batch, rays, state)
-        return self._step(parameters, batch, rays, state)
+            return self._trace(arguments)
+        return self._step(*arguments)
 
-    def _first(
-        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
-    ) -> Result:
-        """Record on this batch, compare with the eager step, and give the eager result."""
-        before = _drawn(rays.device)
+    def _trace(self, arguments: "Arguments") -> StepResult:
+        """Trace on this batch, compare with the eager step, and return the eager result."""
+        device = arguments.rays.device
+        generators = _get_rng_states(device)
         buffers = {name: buffer.clone() for name, buffer in self._model.named_buffers()}
         replay, replayed = None, None
         try:
-            reading = reading_refused() if self._from_outside else nullcontext()
-            with changes_refused(self._from_outside), reading:
-                replay = _record(
-                    self._step, parameters, batch, rays, state, compiled=self._compiled
-                )
-            _draw_again(before, rays.device)
+            reading = forbid_reading() if self._third_party else nullcontext()
+            with forbid_changes(self._third_party), reading:
+                replay = _make_replay(self._step, arguments, compiled=self.mode == "compiled")
+            _set_rng_states(generators, device)
             with torch.inference_mode():
-                replayed = replay(parameters, batch, rays, state)
+                replayed = replay(arguments)
         except torch.cuda.OutOfMemoryError:
             raise
-        except FrozenError as error:
-            self._freeze(str(error))
+        except DataDependentError as error:
+            self._fall_back(str(error))
         except Exception as error:  # whatever a network does that cannot be recorded
             what = f"{type(error).__name__}: {one_line(error)}"
-            self.failure = f"the step cannot be {self.how} ({what}){self._advice}"
-            self.frozen = bool(self._advice)  # which may be because Python decides something
-        _draw_again(before, rays.device)
+            self.failure = f"the step cannot be {self.mode} ({what}){self._advice}"
+            self.data_dependent = bool(
+                self._advice
+            )  # which may be because Python decides something
+        _set_rng_states(generators, device)
         for name, buffer in self._model.named_buffers():
             if not torch.equal(buffer, buffers[name]):
                 self.failure = f"the network changes its buffer `{name}` as it goes"
                 buffer.copy_(buffers[name])
-        result = self._step(parameters, batch, rays, state)
+        result = self._step(*arguments)
         if self.failure is None and replay is not None and replayed is not None:
-            if self._same(replayed, result):
-                self._made[_shapes(batch, rays)] = replay
-            elif self._from_outside:
-                self._freeze(f"the {self.how} step does not repeat the eager one")
+            if self._agree(replayed, result):
+                self._replays[_shapes(arguments.batch, arguments.rays)] = replay
+            elif self._third_party:
+                self._fall_back(f"the {self.mode} step does not repeat the eager one")
             else:
-                self.failure = f"the {self.how} step does not repeat the eager one"
+                self.failure = f"the {self.mode} step does not repeat the eager one"
         if self.failure is not None:
-            self._made.clear()  # a step is run in one way
+            self._replays.clear()  # a step is run in one way
         return result
 
     def confirm(
-        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
+        self,
+        parameters: Mapping[str, Tensor],
+        batch: Batch,
+        rays: Tensor,
+        state: State,
+        loss_scales: Tensor | None = None,
+        /,
     ) -> None:
-        """Compare the recording with the eager step on samples and rays it was not made from.
+        """Compare the trace with the eager step on samples and rays it was not made from.
 
-        What Python decided while it was recorded may have to be decided otherwise there. This
-        package and torch decide nothing in it.
+        What Python decided while it was traced may have to be decided otherwise there. This package
+        and torch decide nothing in it.
         """
-        replay = self._made.get(_shapes(batch, rays))
-        if replay is None or not self._from_outside:
+        arguments = Arguments(parameters, batch, rays, state, loss_scales)
+        replay = self._replays.get(_shapes(batch, rays))
+        if replay is None or not self._third_party:
             return
-        before = _drawn(rays.device)
+        generators = _get_rng_states(rays.device)
         with torch.inference_mode():
-            replayed = replay(parameters, batch, rays, state)
-        _draw_again(before, rays.device)
+            replayed = replay(arguments)
+        _set_rng_states(generators, rays.device)
         try:
-            with changes_refused(self._from_outside):
-                result = self._step(parameters, batch, rays, state)
-        except FrozenError as error:
-            self._freeze(str(error))
+            with forbid_changes(self._third_party):
+                result = self._step(*arguments)
+        except DataDependentError as error:
+            self._fall_back(str(error))
         else:
-            if not self._same(replayed, result):
-                self._freeze(f"on other samples the {self.how} step does not repeat the eager one")
+            if not self._agree(replayed, result):
+                self._fall_back(
+                    f"on other samples the {self.mode} step does not repeat the eager one"
+                )
 
-    def _freeze(self, what: str) -> None:
+    def _fall_back(self, what: str) -> None:
         """Go on without a recording, since Python decides something in it."""
         self.failure = f"{what}, so a recording would freeze what Python decides{self._advice}"
-        self.frozen = True
-        self._made.clear()
+        self.data_dependent = True
+        self._replays.clear()
 
     @property
     def _advice(self) -> str:
         """What to do about a declaration that does not hold; nothing where there is none."""
-        names = [type(thing).__name__ for thing in self._from_outside if declared(thing)]
+        names = [type(thing).__name__ for thing in self._third_party if declared(thing)]
         whose = " or ".join(f"`{name}`" for name in dict.fromkeys(names))
         return f": take `traceable = True` off {whose}" if names else ""
 
-    def _same(self, replayed: Result, result: Result) -> bool:
+    def _agree(self, replayed: StepResult, result: StepResult) -> bool:
         # on a CPU the same operations give the same bits; a GPU may sum in another order
-        exact = not self._compiled and result.losses.device.type == "cpu"
-        return _apart(replayed, result) <= (0.0 if exact else CLOSE)
+        exact = self.mode == "traced" and result.losses.device.type == "cpu"
+        return _compute_difference(replayed, result) <= (0.0 if exact else CLOSE)
 
-    @property
-    def _compiled(self) -> bool:
-        return self.how == "compiled"
+
+class Arguments(NamedTuple):
+    """What a step is called with."""
+
+    parameters: Mapping[str, Tensor]
+    batch: Batch
+    rays: Tensor
+    state: State
+    loss_scales: Tensor | None
+
+    def flatten(self) -> list[Tensor]:
+        """Return every tensor, in the order in which `rebuild` takes them."""
+        inputs = self.batch.inputs
+        return [
+            *self.parameters.values(),
+            *([inputs] if isinstance(inputs, Tensor) else inputs.values()),
+            *self.batch.targets.values(),
+            self.rays,
+            *self.state.values(),
+            *(() if self.loss_scales is None else (self.loss_scales,)),
+        ]
+
+    def rebuild(self, tensors: Iterable[Tensor]) -> "Arguments":
+        """Return arguments of this structure with other tensors."""
+        rest = iter(tensors)
+        return Arguments(
+            _arrange(self.parameters, rest),
+            Batch(_arrange(self.batch.inputs, rest), _arrange(self.batch.targets, rest)),
+            next(rest),
+            _arrange(self.state, rest),
+            None if self.loss_scales is None else next(rest),
+        )
 
 
 def _shapes(batch: Batch, rays: Tensor) -> tuple[torch.Size, ...]:
@@ -340,74 +384,56 @@ def _shapes(batch: Batch, rays: Tensor) -> tuple[torch.Size, ...]:
     return first(batch.inputs).shape, first(batch.targets).shape, rays.shape
 
 
-def _drawn(device: torch.device) -> list[Tensor]:
-    """Where the generators stand that a step on this device draws from."""
-    there = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
-    return [torch.get_rng_state(), *there]
+def _get_rng_states(device: torch.device) -> list[Tensor]:
+    """Return the states of the generators that a step on this device draws from."""
+    of_device = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+    return [torch.get_rng_state(), *of_device]
 
 
-def _draw_again(before: list[Tensor], device: torch.device) -> None:
-    torch.set_rng_state(before[0])
+def _set_rng_states(states: list[Tensor], device: torch.device) -> None:
+    torch.set_rng_state(states[0])
     if device.type == "cuda":
-        torch.cuda.set_rng_state(before[1], device)
+        torch.cuda.set_rng_state(states[1], device)
 
 
-def _record(
-    step: Step,
-    parameters: Mapping[str, Tensor],
-    batch: Batch,
-    rays: Tensor,
-    state: State,
-    *,
-    compiled: bool,
-) -> Step:
+def _make_replay(
+    step: Step, example: Arguments, *, compiled: bool
+) -> Callable[[Arguments], StepResult]:
+    """Trace a step on example arguments and return what replays it."""
+
     def flat_step(*tensors: Tensor) -> list[Tensor]:
-        rest = iter(tensors)
-        result = step(
-            _like(parameters, rest),
-            Batch(_like(batch.inputs, rest), _like(batch.targets, rest)),
-            next(rest),
-            _like(state, rest),
-        )
+        result = step(*example.rebuild(tensors))
         return [result.losses, *result.gradients.values(), *result.state.values()]
 
-    flat = _flat(parameters, batch, rays, state)
-    graph = simplified(
-        make_fx(flat_step)(*(tensor.detach() for tensor in flat)),
-        in_place=rays.device.type == "cpu" and not compiled,
+    graph = simplify_graph(
+        make_fx(flat_step)(*(tensor.detach() for tensor in example.flatten())),
+        in_place=example.rays.device.type == "cpu" and not compiled,
     )
-    replay: Callable[..., Any] = (
+    run: Callable[..., Any] = (
         torch.compile(graph, fullgraph=True, dynamic=False)
         if compiled
-        else straight_line(graph.graph)
+        else compile_straight_line(graph.graph)
     )
 
-    def replayed(
-        parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
-    ) -> Result:
-        rest = iter(replay(*_flat(parameters, batch, rays, state)))
-        losses, gradients = next(rest), _like(parameters, rest)
+    def replay(arguments: Arguments) -> StepResult:
+        rest = iter(run(*arguments.flatten()))
+        losses, gradients = next(rest), _arrange(arguments.parameters, rest)
         if compiled:  # a compiler may choose other strides
-            gradients = {name: laid_out(g, parameters[name]) for name, g in gradients.items()}
-        return Result(losses, gradients, _like(state, rest))
+            gradients = {
+                name: match_layout(g, arguments.parameters[name]) for name, g in gradients.items()
+            }
+        return StepResult(losses, gradients, _arrange(arguments.state, rest))
 
-    return replayed
-
-
-def _flat(
-    parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
-) -> list[Tensor]:
-    inputs = [batch.inputs] if isinstance(batch.inputs, Tensor) else batch.inputs.values()
-    return [*parameters.values(), *inputs, *batch.targets.values(), rays, *state.values()]
+    return replay
 
 
-def _like(structure: Tensor | Mapping[str, Tensor], tensors: Iterator[Tensor]) -> Any:
-    """The next tensors, arranged as `structure`."""
+def _arrange(structure: Tensor | Mapping[str, Tensor], tensors: Iterator[Tensor]) -> Any:
+    """Return the next tensors, arranged as `structure`."""
     return map_tensors(lambda _: next(tensors), structure)
 
 
-def _apart(one: Result, two: Result) -> float:
-    """How far two results are apart, tensor by tensor and relative to the second's size.
+def _compute_difference(one: StepResult, two: StepResult) -> float:
+    """Compute how far two results are apart, tensor by tensor, relative to the second's size.
 
     A tensor that is small beside the others of its kind is measured against a share of theirs.
     """

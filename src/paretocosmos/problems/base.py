@@ -1,21 +1,20 @@
-"""The contract of a problem."""
+"""The contracts of a problem and of a source of samples, and how a problem is described."""
 
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
+from typing import Protocol as TypingProtocol
 
 import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.objectives import Objective
-from paretocosmos.problems._source import Source
-from paretocosmos.problems._wording import Wording
 from paretocosmos.registry import Spec
-from paretocosmos.types import Batch, Inputs, Metric, map_tensors
+from paretocosmos.types import Batch, Inputs, Measure, Metric, map_tensors
 
 Split = Literal["train", "val", "test"]
 Protocol = Literal["clean", "paper"]
@@ -26,6 +25,127 @@ SPLITS: tuple[Split, ...] = ("train", "val", "test")
 PAPER_SCORE_BATCH = 256
 # Samples of a source that are read for a look at them.
 FEW = 256
+
+
+HELD = 2**30
+"""Bytes of a split up to which it is read once and kept, where it is evaluated again and again."""
+
+
+class Source(TypingProtocol):
+    """Samples of a split that are read while they are used.
+
+    Attributes:
+        where: what is read, for messages: "`train` of `pictures`".
+        samples: in an epoch.
+        batch_size: samples in a batch, where the source decides; `None` where the training does.
+        shuffled: whether it is read in the order the training draws, or in that of its samples.
+        replicas: how many processes share its samples; `None` where any number may.
+        inexact: why a training that is resumed does not read what it would have read; `None` where
+            it reads just that.
+        parts: the sources of the objectives by their names, where each has its own; empty where
+            all share this one. If there are any, the inputs and the targets of a batch to train on
+            are mappings by these names, and what is evaluated is read from each of them.
+    """
+
+    where: str
+    samples: int
+    batch_size: int | None
+    shuffled: bool
+    replicas: int | None
+    inexact: str | None
+    parts: Mapping[str, "Source"]
+
+    def begin(self, seed: int, epoch: int) -> None:
+        """Fix what is random in the epoch that follows."""
+
+    def read(self, pieces: Sequence[Tensor], *, pin: bool = False) -> Generator[Batch]:
+        """One batch for each piece ``[B]`` of the sample indices of an epoch.
+
+        A source without random access goes by the number of pieces alone.
+
+        Args:
+            pieces: which samples.
+            pin: whether batches are to lie in pinned memory.
+        """
+
+    def once(self) -> Iterator[Batch]:
+        """All samples once, in order, with the same random numbers every time."""
+
+    def held(self, most: int) -> Batch | str:
+        """All samples as one batch, which is kept; or why not.
+
+        Args:
+            most: bytes that they may take.
+        """
+
+    def some(self, count: int, rows: Tensor | None = None) -> Batch:
+        """These rows, or the first so many samples."""
+
+    def end(self) -> None:
+        """Let go of worker processes and of what is under way."""
+
+
+CROSS_ENTROPY = (
+    "How far the predicted probabilities are from the truth: a confident mistake costs most."
+)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A problem in plain words; names of columns and classes replace what is left out.
+
+    Attributes:
+        title: what is asked: "Who earns more than 50,000 dollars a year?".
+        rows: what the samples are, several of them: "people".
+        data: where they come from: "the US census of 1994".
+        groups: the sensitive groups in their order, several of each: "men", "women".
+        positive: what is true of the positive class, of several: "earn more than 50,000".
+        told: what a positive answer says of them: "predicted to earn over 50,000".
+        tasks: by the target of a head, what is answered, several of them: "left images".
+        wrong: what is wrong with such an answer: "are read wrong".
+        measures: objectives and metrics by name, in the problem's own words.
+        instead: by the name of an objective, the metric that says the same in plainer numbers.
+
+    >>> Wording(rows="people").groups
+    ()
+    """
+
+    title: str = ""
+    rows: str = "rows"
+    data: str = ""
+    groups: tuple[str, ...] = ()
+    positive: str = ""
+    told: str = ""
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    wrong: str = "are wrong"
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_tasks(
+        cls, title: str, rows: str, tasks: Mapping[str, str], *, wrong: str = "are wrong"
+    ) -> "Wording":
+        """The wording of a problem with a head for each task, whose accuracy is a metric.
+
+        >>> words = Wording.of_tasks("Which digits?", "pairs", {"left": "left digits"})
+        >>> words.measures["accuracy_left"].label, words.instead
+        ('right answers on left digits', {'left': 'accuracy_left'})
+        """
+        measures = {}
+        for head, one in tasks.items():
+            goal = f"fewer mistakes on {one}"
+            measures[head] = Measure(f"loss on {one} (cross-entropy)", goal, CROSS_ENTROPY)
+            measures[f"accuracy_{head}"] = Measure(
+                f"right answers on {one}",
+                goal,
+                f"The share of {one} that are answered rightly.",
+                "of 100",
+                larger=True,
+            )
+        instead = {head: f"accuracy_{head}" for head in tasks}
+        return cls(
+            title=title, rows=rows, tasks=tasks, wrong=wrong, measures=measures, instead=instead
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

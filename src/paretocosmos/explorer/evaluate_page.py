@@ -29,8 +29,7 @@ from paretocosmos.explorer.predictions import (
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import HELD, Problem, Split
 from paretocosmos.problems.tables import MISSING, Table, TableProblem, TabularProblem
-from paretocosmos.runs.like import predicts_at
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import Run, predicts_at
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import Batch, Outputs, map_tensors
 

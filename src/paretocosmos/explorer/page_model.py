@@ -240,8 +240,8 @@ def group_titles(problem: Problem | None) -> tuple[str, ...]:
     """The sensitive groups, in the problem's own words where it has as many."""
     if not isinstance(problem, TableProblem) or problem.grouping is None:
         return ()
-    own = problem.wording.groups
-    return own if len(own) == len(names) else tuple(names)
+    names, wording = problem.grouping.names, problem.wording.groups
+    return wording if len(wording) == len(names) else tuple(names)
 
 
 def _title(problem: Problem | None, name: str) -> str:

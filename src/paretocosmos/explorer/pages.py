@@ -13,8 +13,7 @@ from paretocosmos.explorer.evaluate_page import look_at
 from paretocosmos.explorer.serialize import write_report
 from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
-from paretocosmos.runs.like import RunLike, as_run
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import Run, SupportsToRun, to_run
 
 HEIGHT = 820
 
@@ -73,7 +72,7 @@ def write_page(
 
 
 def explore(
-    *runs: Run | RunLike,
+    *runs: Run | SupportsToRun,
     out: str | Path | None = None,
     samples: bool = True,
     threshold: float | None = None,
@@ -102,7 +101,7 @@ def explore(
     """
     path = Path(tempfile.mkdtemp(prefix="paretocosmos-"), "explore.html") if out is None else out
     page = write_page(
-        [as_run(run) for run in runs], user_path(path), samples=samples, threshold=threshold
+        [to_run(run) for run in runs], user_path(path), samples=samples, threshold=threshold
     )
     if page.why:
         message = f"no samples and no counted answers: {page.why}"

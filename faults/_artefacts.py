@@ -24,7 +24,7 @@ from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.images.composites import Composites
 from paretocosmos.problems.images.idx import read_pair
 from paretocosmos.problems.images.kept import kept
-from paretocosmos.runs.checkpoint import flaw_of
+from paretocosmos.runs.checkpoint import find_flaw
 from paretocosmos.runs.load import load_run
 from paretocosmos.training.fit import fit
 
@@ -240,7 +240,7 @@ def _of_checkpoints(folder: Path) -> list[Artefact]:
         return [(place / name).read_bytes() for name in RESULTS]
 
     def looked(place: Path) -> Any:
-        flaw = flaw_of(place / last, 2)
+        flaw = find_flaw(place / last, 2)
         return "intact" if flaw is None else "damaged"
 
     def alone(place: Path) -> Any:

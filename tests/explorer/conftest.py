@@ -22,8 +22,7 @@ from paretocosmos.explorer import (
 )
 from paretocosmos.explorer._samples import png
 from paretocosmos.objectives import Measure
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import Front, even_rays
 
 
 @pytest.fixture

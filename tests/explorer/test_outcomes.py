@@ -12,8 +12,7 @@ from fairlearn.metrics import (
 )
 from sklearn.metrics import zero_one_loss
 
-from paretocosmos.evaluation import compute_share_interval
-from paretocosmos.evaluation.intervals import compute_intervals
+from paretocosmos.evaluation import compute_intervals, compute_share_interval
 from paretocosmos.explorer._heads import count, readers_of
 from paretocosmos.explorer._outcomes import gap_ends, outcome_gaps, outcomes_of, shares_of
 from paretocosmos.explorer._words import words_of

@@ -12,7 +12,7 @@ import pytest
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.explorer import Look, View, write_report
 from paretocosmos.explorer._pack import packed
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 
 
 def data_of(page: Path) -> Any:

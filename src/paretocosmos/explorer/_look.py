@@ -20,8 +20,7 @@ from paretocosmos.explorer._words import words_of
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import HELD, Problem, Split
 from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.runs.like import predicts_at
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import Run, predicts_at
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import Batch, Outputs, map_tensors
 

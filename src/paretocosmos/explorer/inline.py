@@ -13,8 +13,7 @@ from paretocosmos.explorer._look import look_at
 from paretocosmos.explorer._write import write_report
 from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
-from paretocosmos.runs.like import RunLike, as_run
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import Run, SupportsToRun, to_run
 
 __all__ = ["Page", "explore", "page_of"]
 
@@ -75,7 +74,7 @@ def page_of(
 
 
 def explore(
-    *runs: Run | RunLike,
+    *runs: Run | SupportsToRun,
     out: str | Path | None = None,
     samples: bool = True,
     threshold: float | None = None,
@@ -103,7 +102,7 @@ def explore(
     ('front.html', '<!doctype html>')
     """
     place = Path(tempfile.mkdtemp(prefix="paretocosmos-"), "explore.html") if out is None else out
-    found = [as_run(one) for one in runs]
+    found = [to_run(one) for one in runs]
     page = page_of(found, user_path(place), samples=samples, threshold=threshold)
     if page.why:
         why = f"no samples and no counted answers: {page.why}"

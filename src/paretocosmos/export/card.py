@@ -21,8 +21,7 @@ from paretocosmos.objectives import GroupObjective, fairness_objectives, measure
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import find_constant
 from paretocosmos.problems.tables import DECISION, Answer
-from paretocosmos.runs.like import predicts_at
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import Run, predicts_at
 
 SHOWN = 7  # rays of the front
 PREFERENCE_ORDER: dict[Takes, str] = {

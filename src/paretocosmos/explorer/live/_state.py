@@ -8,11 +8,10 @@ from typing import Any
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import is_locked
 from paretocosmos.objectives import measure_of
-from paretocosmos.runs.below import places_in
-from paretocosmos.runs.checkpoint import numbers_in
-from paretocosmos.runs.record import record_in
+from paretocosmos.runs.checkpoint import list_checkpoints, read_numbers
+from paretocosmos.runs.folders import find_runs
+from paretocosmos.runs.record import load_record
 from paretocosmos.runs.run import PAGE
-from paretocosmos.runs.saved import saved_in
 
 __all__ = ["state_of"]
 
@@ -23,7 +22,7 @@ def state_of(folder: Path) -> dict[str, Any]:
     `over` says that nothing in it is trained any more.
     """
     runs = []
-    for place in places_in(folder):
+    for place in find_runs(folder):
         with suppress(RunError):  # a file that is being replaced: the next look has it
             runs.append(_run(place, folder))
     return {
@@ -34,7 +33,7 @@ def state_of(folder: Path) -> dict[str, Any]:
 
 
 def _run(place: Path, root: Path) -> dict[str, Any]:
-    record = record_in(place)
+    record = load_record(place)
     finished = record["status"] == "finished"
     numbers = record if finished else _numbers(place)
     evaluations = numbers.get("evaluations", [])
@@ -62,7 +61,7 @@ def _run(place: Path, root: Path) -> dict[str, Any]:
 
 def _numbers(place: Path) -> Mapping[str, Any]:
     """What the newest checkpoint that can be read says."""
-    found = (numbers_in(path) for path in saved_in(place).values())
+    found = (read_numbers(path) for path in list_checkpoints(place).values())
     return next((numbers for numbers in found if numbers is not None), {})
 
 

@@ -324,6 +324,15 @@ def test_finished_seeds_are_not_trained_again(tmp_path: Path) -> None:
     assert [run.record for run in again] == [run.record for run in runs]
 
 
+@pytest.mark.usefixtures("pages")
+def test_a_page_half_written_is_removed(tmp_path: Path) -> None:
+    _go(tmp_path, epochs=1)
+    half = tmp_path / ".report.html.0a1b2c3d4e5f.tmp"
+    half.touch()
+    _go(tmp_path, epochs=1, resume=True)
+    assert not half.exists()
+
+
 def test_a_stack_with_other_settings_is_not_resumed(tmp_path: Path) -> None:
     with pytest.raises(InterruptedError):
         _go(tmp_path, progress=stop_at(1))

@@ -16,6 +16,7 @@ from paretocosmos.conditioning import networks_of
 from paretocosmos.config.plan import Plan, check_seed
 from paretocosmos.config.resolve import PlanOptions, make_plan
 from paretocosmos.errors import ConfigurationError, DataError, LostProcessError, RunError
+from paretocosmos.io.files import sweep
 from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem
@@ -46,6 +47,7 @@ def write_pages(runs: Sequence[Run], together: Path | None = None) -> None:
             for run, look in zip(runs, view.looks, strict=True):
                 write_report(run.folder / PAGE, dataclasses.replace(view, looks=[look]))
             if together is not None:
+                sweep(together, of=PAGE)  # what a killed process left half written
                 write_report(together / PAGE, view)
             print_note(f"page: {(together or runs[0].folder) / PAGE}")
         except ConfigurationError as error:

@@ -25,7 +25,7 @@ def test_help_and_version_come_without_torch(asked: str) -> None:
 
 def test_loading_a_run_imports_no_compiler() -> None:
     """It takes a second, and leaves a folder among the temporary ones."""
-    code = "import sys, paretocosmos; paretocosmos.load('adult'); print('torch._dynamo' in sys.modules)"
+    code = "import sys, paretocosmos as p; p.load('adult'); print('torch._dynamo' in sys.modules)"
     command = [sys.executable, "-W", "ignore", "-c", code]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
 

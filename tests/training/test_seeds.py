@@ -324,11 +324,11 @@ def test_finished_seeds_are_not_trained_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("pages")
-def test_a_page_half_written_is_removed(tmp_path: Path) -> None:
+def test_a_page_half_written_is_written_again(tmp_path: Path) -> None:
     _go(tmp_path, epochs=1)
-    half = tmp_path / ".report.html.0a1b2c3d4e5f.tmp"
-    half.touch()
-    _go(tmp_path, epochs=1, resume=True)
+    half = (tmp_path / "report.html").rename(tmp_path / ".report.html.0a1b2c3d4e5f.tmp")
+    _go(tmp_path, epochs=1, resume=True)  # there is nothing left to train
+    assert (tmp_path / "report.html").exists()
     assert not half.exists()
 
 

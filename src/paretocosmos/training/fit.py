@@ -185,8 +185,10 @@ def fit(
             trained = _train(part, engine, listeners, processes)
             done |= {plan.seed: run for run, (plan, _) in zip(trained, part, strict=True)}
         runs = [done[plan.seed] for plan in plans]
-        if report and processes.first and (parts or any(run.report is None for run in runs)):
-            write_pages(runs, folders[0].parent if len(runs) > 1 else None)
+        together = folders[0].parent if len(runs) > 1 else None
+        pages = [folder / PAGE for folder in (*folders, together) if folder is not None]
+        if report and processes.first and (parts or not all(page.exists() for page in pages)):
+            write_pages(runs, together)
     return runs if seeds is not None else done[seed]
 
 

@@ -81,7 +81,7 @@ class Conditioning(nn.Module, ABC):
     seeds may run it; a subclass declares it anew."""
 
     disclosure: ClassVar[str] = ""
-    """What model cards have to say of it where people are judged, in a sentence."""
+    """A sentence for model cards where groups are compared; `{columns}` are what it reads."""
 
     settings: Mapping[str, Any]
     """The keyword arguments it was built with, for whoever saves it."""

@@ -24,7 +24,6 @@ from paretocosmos.serving.settings import Settings
 
 # A Host header that a page may repeat; others are replaced by the loopback's address.
 ADDRESS = re.compile(r"[\w.\-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?")
-HANDLED = (HTTPException, ParetoCosmosError, Exception)
 SCHEMA_PATH = "#/components/schemas/{model}"
 ERROR_SCHEMA = {"$ref": SCHEMA_PATH.format(model="Refusal")}
 # OpenAPI's names of statuses suffice: each answer explains itself.

@@ -20,7 +20,7 @@ from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.methods.separate import Separate
+from paretocosmos.methods import Separate
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.pareto.rays import even_rays

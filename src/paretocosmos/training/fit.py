@@ -167,20 +167,18 @@ def fit(
         check_engine(engine, lead.device)
         return [lead, *(lead.for_seed(other) for other in wanted[1:])]
 
-    with ExitStack() as held, listeners:
-        follow = held.enter_context(follow_progress(progress, first=processes.first))
+    with ExitStack() as locks, listeners:
+        follow = locks.enter_context(follow_progress(progress, first=processes.first))
         plans = _agreed(processes, processes.together(planned))
         folders = folders_of(processes, plans, out, several=seeds is not None, resume=resume)
         jobs, stacked = list(zip(plans, folders, strict=True)), _stackable(plans[0], processes)
-        parts = take_up(held, jobs, processes, resume=resume, stacked=stacked)
+        parts = take_up(locks, jobs, processes, resume=resume, stacked=stacked)
         behind = {plan.seed for part in parts for plan, _ in part}
         done = {plan.seed: _loaded(plan, at) for plan, at in jobs if plan.seed not in behind}
         names = [f"seed {part[0][0].seed}" if len(parts) > 1 else "" for part in parts]
-        epochs = plans[0].training.epochs
-        for part, callback in zip(parts, [follow(name, epochs) for name in names], strict=True):
-            listeners.progress = callback
-            trained = _train(part, engine, listeners, processes)
-            done |= {plan.seed: run for run, (plan, _) in zip(trained, part, strict=True)}
+        shown = [follow(name, plans[0].training.epochs) for name in names]
+        for part, listeners.progress in zip(parts, shown, strict=True):
+            done |= {run.record["seed"]: run for run in _train(part, engine, listeners, processes)}
         runs = [done[plan.seed] for plan in plans]
         if report and processes.first and (parts or any(run.report is None for run in runs)):
             write_pages(runs, folders[0].parent if len(runs) > 1 else None)

@@ -9,7 +9,7 @@ import hashlib
 import lzma
 from pathlib import Path
 
-from paretocosmos.problems.tables.raw import TABLES, read_raw
+from paretocosmos.problems.tables import TABLES, read_raw
 
 TARGET = Path(__file__).parents[1] / "src" / "paretocosmos" / "problems" / "data"
 

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from paretocosmos.pareto.scalarize import cosmos_loss
     from paretocosmos.problems import Problem, load_problem
     from paretocosmos.problems.streams.problem import DataProblem
-    from paretocosmos.problems.tables.tabular import TabularProblem
+    from paretocosmos.problems.tables import TabularProblem
     from paretocosmos.runs.load import load_run
     from paretocosmos.runs.run import Run
-    from paretocosmos.runs.zoo import load
     from paretocosmos.training.callbacks import Callback
     from paretocosmos.training.fit import fit
 
@@ -61,17 +60,16 @@ _PLACES = {
     "errors": ("ParetoCosmosError",),
     "evaluation.evaluate": ("evaluate",),
     "pareto.front": ("Front",),
-    "runs.load": ("load_run",),
+    "runs.load": ("load", "load_run"),
     "methods": ("Method",),
     "methods.cosmos": ("Cosmos",),
     "pareto.metrics": ("hypervolume",),
     "objectives": ("Objective",),
     "problems": ("Problem", "load_problem"),
     "problems.streams.problem": ("DataProblem",),
-    "problems.tables.tabular": ("TabularProblem",),
+    "problems.tables.problem": ("TabularProblem",),
     "pareto.rays": ("even_rays", "sample_rays"),
     "runs.run": ("Run",),
-    "runs.zoo": ("load",),
     "pareto.scalarize": ("cosmos_loss",),
     "training.callbacks": ("Callback",),
     "training.fit": ("fit",),

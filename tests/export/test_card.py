@@ -18,7 +18,7 @@ import paretocosmos
 from paretocosmos.conditioning import Concat
 from paretocosmos.export import Exported, export
 from paretocosmos.export.markdown import code, plain, table
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Table
 from paretocosmos.runs.run import Run
 
 RENDER = MarkdownIt("gfm-like", {"linkify": False})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paretocosmos.errors import DataError
 from paretocosmos.export.network import Preprocessing
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Table
 
 # numbers that float32 holds, so that not a bit may differ
 NUMBERS = st.one_of(

@@ -20,7 +20,7 @@ from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
 from paretocosmos.export import Exported, export
 from paretocosmos.export.formats import load_program
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Table
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
 

@@ -12,9 +12,7 @@ import pytest
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators import ParetoClassifier
 from paretocosmos.io import compression
-from paretocosmos.problems.tables.files import read_table
-from paretocosmos.problems.tables.frames import named
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem, read_table, to_frame
 
 polars = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -128,7 +126,7 @@ def test_polars_frames_are_read_as_pandas_ones() -> None:
 def test_types_of_polars() -> None:
     day = datetime.date(2020, 1, 1)
     frame = polars.DataFrame({"n": [1, None], "t": ["a", None], "d": [day, None]})
-    found = named(frame)
+    found = to_frame(frame)
     assert found["n"].tolist()[0] == 1.0
     assert found.isna().sum().tolist() == [1, 1, 1]
     assert found["d"][0] == day

@@ -10,7 +10,7 @@ from paretocosmos import fit, load_problem, load_run
 from paretocosmos.errors import ParetoCosmosError, RunError
 from paretocosmos.io.files import user_path
 from paretocosmos.paper.recipe import load_recipe
-from paretocosmos.problems.tables.files import read_table
+from paretocosmos.problems.tables import read_table
 
 NOBODY = "~nobody-of-that-name/x"
 LONG = "x" * 300

@@ -7,7 +7,7 @@ import torch
 
 from paretocosmos.errors import ConfigurationError, FrontWarning
 from paretocosmos.methods import Linear, Mgda, Separate, SmoothTchebycheff, Tchebycheff
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 
 NAMES = ("first", "second")
 

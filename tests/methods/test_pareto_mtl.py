@@ -11,7 +11,7 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import ParetoMtl, State
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import even_rays
 from paretocosmos.pareto.solvers import MinNorm, min_norm
 
 Array = npt.NDArray[np.float64]

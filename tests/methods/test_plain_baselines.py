@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.methods import SingleTask, Uniform
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 
 
 def no_gram() -> Tensor:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Linear, Method, SmoothTchebycheff, Tchebycheff
-from paretocosmos.pareto.scalarize import tchebycheff_loss, tchebycheff_weights
+from paretocosmos.pareto import tchebycheff_loss, tchebycheff_weights
 
 DOUBLE = torch.float64
 LEADING = pytest.mark.parametrize("leading", [(), (4,), (2, 5)], ids=["[J]", "[G,J]", "[S,G,J]"])

@@ -16,7 +16,7 @@ from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.methods import Method
 from paretocosmos.methods import torchjd as adapter
 from paretocosmos.methods.torchjd import RIDGE, project
-from paretocosmos.pareto.scalarize import cosmos_weights
+from paretocosmos.pareto import cosmos_weights
 
 NEEDED: Mapping[str, dict[str, Any]] = {
     "CAGrad": {"c": 0.4},

@@ -6,8 +6,7 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Cosmos, Linear
-from paretocosmos.pareto.rays import sample_rays
-from paretocosmos.pareto.scalarize import cosmos_loss
+from paretocosmos.pareto import cosmos_loss, sample_rays
 
 Settings = dict[str, object]
 METHODS: list[Cosmos | Linear] = [

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from paretocosmos.errors import DataError, DataWarning
-from paretocosmos.problems.tables.columns import identifiers, read_columns, without_identifiers
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
+from paretocosmos.problems.tables.columns import drop_identifiers, find_identifiers, read_columns
 
 
 def read(values: Any, **given: Any) -> "pd.Series[Any]":
@@ -133,7 +133,7 @@ class TestIdentifiers:
                 "remark": [f"n{k % 120}" for k in range(200)],
             }
         )
-        assert list(identifiers(frame)) == list(frame.columns)
+        assert list(find_identifiers(frame)) == list(frame.columns)
 
     def test_what_describes_them(self) -> None:
         draw = np.random.default_rng(0)
@@ -146,17 +146,20 @@ class TestIdentifiers:
                 "paid": [1, 2] * 100,
             }
         )
-        assert identifiers(frame) == {}
+        assert find_identifiers(frame) == {}
 
     def test_few_rows_may_all_differ(self) -> None:
-        assert identifiers(pd.DataFrame({"id": range(30), "name": list(map(str, range(30)))})) == {}
+        assert (
+            find_identifiers(pd.DataFrame({"id": range(30), "name": list(map(str, range(30)))}))
+            == {}
+        )
 
     def test_left_out_and_said(self) -> None:
         frame = pd.DataFrame({"id": range(100), "x": [1.0, 2.0] * 50})
         with pytest.warns(DataWarning, match=r"`id` \(a whole number .*\) names rows .*`keep`"):
-            assert list(without_identifiers(frame, keep=())) == ["x"]
+            assert list(drop_identifiers(frame, keep=())) == ["x"]
         with warnings.catch_warnings(action="error"):
-            assert list(without_identifiers(frame, keep=["id"])) == ["id", "x"]
+            assert list(drop_identifiers(frame, keep=["id"])) == ["id", "x"]
 
 
 def loans() -> pd.DataFrame:

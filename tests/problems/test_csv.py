@@ -11,7 +11,7 @@ import torch
 
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.problems.table import table
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 
 
 @pytest.fixture

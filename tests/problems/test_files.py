@@ -12,7 +12,7 @@ import pytest
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, MissingExtraError
 from paretocosmos.problems import problem_name
-from paretocosmos.problems.tables.files import read_table
+from paretocosmos.problems.tables import read_table
 
 
 def people(rows: int = 40) -> pd.DataFrame:

@@ -12,8 +12,7 @@ from fairlearn.metrics import MetricFrame, true_positive_rate
 from sklearn.metrics import recall_score
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning
-from paretocosmos.problems.tables.groups import Grouping
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import Grouping, TabularProblem
 
 
 def people(rows: int = 3000) -> pd.DataFrame:

@@ -19,9 +19,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning
 from paretocosmos.problems.table import table
-from paretocosmos.problems.tables.answers import Answer
-from paretocosmos.problems.tables.groups import Grouping
-from paretocosmos.problems.tables.other import OtherTable
+from paretocosmos.problems.tables import Answer, Grouping, TableProblem
 
 
 def people(rows: int = 400) -> pd.DataFrame:
@@ -45,14 +43,14 @@ def file(tmp_path: Path) -> str:
     return str(tmp_path / "people.csv")
 
 
-def build(file: str, target: str, task: Any, **given: Any) -> OtherTable:
+def build(file: str, target: str, task: Any, **given: Any) -> TableProblem:
     others = [name for name in ("pay", "kind", "rich") if name != target]
     problem = table(data=file, target=target, task=task, drop=tuple(others), **given)
-    assert isinstance(problem, OtherTable)
+    assert isinstance(problem, TableProblem)
     return problem
 
 
-def random(problem: OtherTable) -> tuple[torch.Tensor, Any]:
+def random(problem: TableProblem) -> tuple[torch.Tensor, Any]:
     targets = problem.split("train").targets
     width = problem.outputs
     assert isinstance(width, int)
@@ -188,7 +186,7 @@ def test_a_target_must_be_finite_in_every_split(tmp_path: Path, row: int, number
 
 def test_a_target_too_large_to_average_is_not_called_missing() -> None:
     with pytest.raises(DataError, match=r"`pay` .*averaged.*1e\+308"):
-        Answer.number_of(pd.Series([1e308, 1e308, 5.0], name="pay"))
+        Answer.fit_number(pd.Series([1e308, 1e308, 5.0], name="pay"))
 
 
 def test_a_column_without_a_value_is_named(tmp_path: Path) -> None:

@@ -12,10 +12,8 @@ from torch import Tensor
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError
 from paretocosmos.problems import SPLITS, Protocol
-from paretocosmos.problems.adult import adult
-from paretocosmos.problems.compas import compas
-from paretocosmos.problems.default_credit import default_credit
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
+from paretocosmos.problems.tables.public import adult, compas, default_credit
 
 pytestmark = pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
 

@@ -15,8 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, MissingExtraError
-from paretocosmos.problems.tables.moments import MAX_CATEGORIES
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import MAX_CATEGORIES, Table
 
 
 def people(rows: int = 300, seed: int = 0) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, MissingExtraError
 from paretocosmos.objectives import fairness_objectives
 from paretocosmos.problems import SPLITS, Split
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 
 
 def people(rows: int = 400, groups: int = 2, seed: int = 0) -> pd.DataFrame:

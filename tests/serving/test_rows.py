@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Table
 from paretocosmos.serving.request_body import parse_body, shorten_json
 from paretocosmos.serving.schemas import NumberRows, Numbers, Rows, TableRows, make_question_model
 

@@ -13,12 +13,9 @@ from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
 from paretocosmos.io.files import replacing, user_path
 from paretocosmos.pareto.front import Array
-from paretocosmos.problems.tables.answers import Answer
-from paretocosmos.problems.tables.files import read_table
-from paretocosmos.problems.tables.frames import named
-from paretocosmos.runs.like import predicts_at
+from paretocosmos.problems.tables import Answer, read_table, to_frame
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import Run, predicts_at
 
 Bounds = list[str] | None
 ONE_OF_TWO = (
@@ -76,7 +73,7 @@ def predict(
         raise ConfigurationError(f"{ONE_OF_TWO}; found neither")
     with warnings_as_notes():
         table = read_table(rows, separator=separator, decimal=decimal, encoding=encoding)
-        frame = named(table)
+        frame = to_frame(table)
         if not chosen:
             weights = list(own.ray or ()) if ray is None else options.parse_numbers(ray)
             decided = own.threshold if threshold is None else threshold

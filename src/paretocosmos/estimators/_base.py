@@ -33,9 +33,7 @@ from paretocosmos.estimators._targets import Column, Numbers, columns_of, name_o
 from paretocosmos.estimators._training import EVALUATIONS, passes, train
 from paretocosmos.evaluation.evaluate import evaluation_mode
 from paretocosmos.objectives import Objective
-from paretocosmos.problems.tables.groups import Grouping
-from paretocosmos.problems.tables.rows import Codes
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Codes, Grouping, Table
 from paretocosmos.registry import convert
 from paretocosmos.types import Metric
 

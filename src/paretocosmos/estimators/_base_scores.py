@@ -14,7 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators._inputs import Floats, features_of, ours
 from paretocosmos.estimators._problem import Rows
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Table
 
 __all__ = ["BaseScores"]
 

@@ -14,11 +14,8 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, ParetoCosmosError
 from paretocosmos.io.files import one_line
-from paretocosmos.problems.tables.columns import identifiers, read_columns
-from paretocosmos.problems.tables.frames import as_pandas, named, numbers_of
-from paretocosmos.problems.tables.groups import Grouping
-from paretocosmos.problems.tables.rows import Codes
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import Codes, Grouping, Table, as_pandas, to_frame, to_numbers
+from paretocosmos.problems.tables.columns import find_identifiers, read_columns
 
 __all__ = [
     "Floats",
@@ -71,7 +68,7 @@ def frame_of(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
     with ours("" if reset else "give the columns that `fit` had"):
         if isinstance(rows, pd.DataFrame):
             validate_data(estimator, rows, reset=reset, skip_check_array=True)
-            frame = _read(named(rows), estimator.categorical) if reset else named(rows)
+            frame = _read(to_frame(rows), estimator.categorical) if reset else to_frame(rows)
         else:
             plain = validate_data(
                 estimator, rows, reset=reset, dtype="numeric", ensure_all_finite=False
@@ -90,7 +87,7 @@ def _read(frame: pd.DataFrame, categorical: Collection[Any]) -> pd.DataFrame:
     """A frame to be fitted on: text that is numbers as numbers, identifiers noticed."""
     chosen = columns_in(categorical, frame)
     frame = read_columns(frame, as_they_are=chosen)
-    for name, why in identifiers(frame).items():
+    for name, why in find_identifiers(frame).items():
         if name not in chosen:
             warnings.warn(
                 f"`{name}` looks like an identifier ({why}): leave it out of `X`, or list it in "
@@ -106,7 +103,7 @@ def features_of(table: Table, frame: pd.DataFrame) -> npt.NDArray[np.float32]:
     filled = [
         name
         for name in table.numeric
-        if name not in table.flagged and np.isnan(numbers_of(frame[name])).any()
+        if name not in table.flagged and np.isnan(to_numbers(frame[name])).any()
     ]
     if filled:
         few = ", ".join(f"`{name}`" for name in filled[:3]) + ", ..." * (len(filled) > 3)
@@ -161,7 +158,7 @@ def groups_in(
     given = as_pandas(given)
     _check_index(given, as_pandas(rows))
     if isinstance(given, pd.DataFrame):
-        frame = named(given).reset_index(drop=True)
+        frame = to_frame(given).reset_index(drop=True)
     else:
         values = given.to_numpy() if isinstance(given, pd.Series) else np.asarray(given)
         categories = isinstance(getattr(given, "dtype", None), pd.CategoricalDtype)

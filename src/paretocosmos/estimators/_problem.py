@@ -16,11 +16,7 @@ from paretocosmos.estimators._own import InUnit
 from paretocosmos.estimators._targets import Classes, Numbers
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import Problem, Split, check_split
-from paretocosmos.problems.tables.groups import Grouping
-from paretocosmos.problems.tables.other import OtherTable
-from paretocosmos.problems.tables.rows import Codes
-from paretocosmos.problems.tables.table import Table
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import Codes, Grouping, Table, TableProblem, TabularProblem
 from paretocosmos.types import Batch, Metric, Outputs, map_tensors
 
 __all__ = ["Fitted", "Kind", "Rows", "RowsProblem", "judging", "problem_of"]
@@ -76,7 +72,7 @@ class RowsProblem(Problem):
         return self.splits[check_split(name)]
 
 
-Fitted = TabularProblem | OtherTable | RowsProblem
+Fitted = TableProblem | RowsProblem
 """What an estimator trains on: a table with one target, or several targets."""
 
 
@@ -141,16 +137,8 @@ def problem_of(
     shared |= {"outputs": target.width, "table": table, "target": called}
     answer = target.answer
     if answer.task != "binary" or grouping is None:
-        return OtherTable(**shared, answer=answer, grouping=grouping)
-    negative, positive = answer.classes
-    return TabularProblem(
-        **shared,
-        positive=positive,
-        negative=negative,
-        sensitive=grouping.called,
-        groups=grouping.names,
-        grouping=grouping,
-    )
+        return TableProblem(**shared, answer=answer, grouping=grouping)
+    return TabularProblem(**shared, answer=answer, grouping=grouping)
 
 
 def _batch(rows: Rows, table: Table, targets: Sequence[Kind]) -> Batch:

@@ -14,8 +14,8 @@ from paretocosmos.estimators._problem import Fitted, Kind
 from paretocosmos.estimators._rays import rays_for
 from paretocosmos.io.files import exists, user_path
 from paretocosmos.pareto.front import Front
-from paretocosmos.problems.tables.table import Table
-from paretocosmos.runs.record import measured, write_run
+from paretocosmos.problems.tables import Table
+from paretocosmos.runs.record import measure_fronts, write_run
 from paretocosmos.runs.run import Run
 
 __all__ = ["GivesRuns"]
@@ -64,7 +64,7 @@ class GivesRuns:
             )
         ray = rays_for(self.preference, self.front_.names, None, self.off_simplex)[0]
         record = self._record | {
-            **measured({"test": self.front_, "val": self.front_}),
+            **measure_fronts({"test": self.front_, "val": self.front_}),
             "caveats": caveats,
             "predicts_at": {"ray": ray.double().tolist(), "threshold": self.threshold_},
         }

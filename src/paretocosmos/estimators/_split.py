@@ -11,8 +11,7 @@ import pandas as pd
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators._inputs import Floats
 from paretocosmos.objectives import GroupObjective
-from paretocosmos.problems.tables.frames import is_categorical, labelled, numbers_of
-from paretocosmos.problems.tables.rows import Codes
+from paretocosmos.problems.tables import Codes, encode_labels, is_categorical, to_numbers
 
 __all__ = ["SMALL", "alike", "check_parts", "check_rates", "split_rows"]
 
@@ -60,9 +59,9 @@ def alike(
         weight: how much each row counts.
     """
     columns = [
-        labelled(frame[name])[0]
+        encode_labels(frame[name])[0]
         if is_categorical(frame[name])
-        else np.unique(numbers_of(frame[name]), return_inverse=True)[1]
+        else np.unique(to_numbers(frame[name]), return_inverse=True)[1]
         for name in frame.columns
     ]
     columns += [np.unique(target, return_inverse=True)[1] for target in targets]

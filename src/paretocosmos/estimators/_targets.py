@@ -15,8 +15,7 @@ from torch import Tensor
 
 from paretocosmos.errors import DataError
 from paretocosmos.estimators._inputs import Floats, ours
-from paretocosmos.problems.tables.answers import Answer
-from paretocosmos.problems.tables.frames import label_of
+from paretocosmos.problems.tables import Answer, format_label
 
 __all__ = [
     "LABEL",
@@ -57,7 +56,7 @@ class Classes:
     @property
     def answer(self) -> Answer:
         """The same, as a run says it."""
-        names = tuple(label_of(one) for one in self.classes.tolist())
+        names = tuple(format_label(one) for one in self.classes.tolist())
         return Answer("binary" if len(names) == 2 else "classes", names)
 
     @property

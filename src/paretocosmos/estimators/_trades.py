@@ -26,8 +26,7 @@ from paretocosmos.objectives import (
     misclassification,
     weighted_mean,
 )
-from paretocosmos.problems.tables.tabular import positive_rate
-from paretocosmos.problems.tables.trades import largest_share, recall
+from paretocosmos.problems.tables.policy import largest_share, positive_rate, recall
 from paretocosmos.registry import find, parameters
 from paretocosmos.types import Metric, Outputs, Targets
 

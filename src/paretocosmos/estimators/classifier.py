@@ -17,7 +17,7 @@ from paretocosmos.estimators._targets import Column, classes_of
 from paretocosmos.estimators._trades import class_metrics, class_trade
 from paretocosmos.methods import Method
 from paretocosmos.objectives import GroupObjective, Objective, fairness_objective
-from paretocosmos.problems.tables.rows import Codes
+from paretocosmos.problems.tables import Codes
 from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.progress import Progress
 from paretocosmos.types import Metric

@@ -15,7 +15,7 @@ from paretocosmos.estimators._targets import Column, numbers_in, standardised
 from paretocosmos.estimators._trades import number_metrics, number_trade
 from paretocosmos.methods import Method
 from paretocosmos.objectives import GroupObjective, Objective
-from paretocosmos.problems.tables.rows import Codes
+from paretocosmos.problems.tables import Codes
 from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.progress import Progress
 from paretocosmos.types import Metric

@@ -25,8 +25,7 @@ from paretocosmos.export.network import (
     Takes,
 )
 from paretocosmos.io.files import one_line
-from paretocosmos.problems.tables.answers import DECISION
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import DECISION, Table
 
 Loader = Callable[[Path], LoadedFile]
 

@@ -9,11 +9,14 @@ from pathlib import Path
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
-from paretocosmos.problems._base import (
+from paretocosmos.problems.base import (
+    HELD,
     SPLITS,
     Problem,
     Protocol,
+    Source,
     Split,
+    Wording,
     check_protocol,
     check_split,
     hash_answers,
@@ -24,8 +27,6 @@ from paretocosmos.problems._base import (
     some_of,
     split_of,
 )
-from paretocosmos.problems._source import HELD, Source
-from paretocosmos.problems._wording import Wording
 from paretocosmos.problems.tables.files import TABLE_ENDINGS, check_file
 from paretocosmos.registry import Spec, convert, find, parameters
 
@@ -52,22 +53,22 @@ __all__ = [
 ]
 
 REGISTRY = {
-    "adult": "paretocosmos.problems.adult:adult",
-    "celeba": "paretocosmos.problems.celeba:celeba",
-    "celeba_easy": "paretocosmos.problems.celeba_easy:celeba_easy",
-    "celeba_four": "paretocosmos.problems.celeba_four:celeba_four",
-    "celeba_hard": "paretocosmos.problems.celeba_hard:celeba_hard",
-    "celeba_ten": "paretocosmos.problems.celeba_ten:celeba_ten",
-    "celeba_three": "paretocosmos.problems.celeba_three:celeba_three",
-    "compas": "paretocosmos.problems.compas:compas",
-    "default_credit": "paretocosmos.problems.default_credit:default_credit",
-    "fashion_and_mnist": "paretocosmos.problems.fashion_and_mnist:fashion_and_mnist",
-    "multi_digits": "paretocosmos.problems.multi_digits:multi_digits",
-    "multi_fashion": "paretocosmos.problems.multi_fashion:multi_fashion",
-    "multi_mnist": "paretocosmos.problems.multi_mnist:multi_mnist",
+    "adult": "paretocosmos.problems.tables.public:adult",
+    "celeba": "paretocosmos.problems.faces.problem:celeba",
+    "celeba_easy": "paretocosmos.problems.faces.problem:celeba_easy",
+    "celeba_four": "paretocosmos.problems.faces.problem:celeba_four",
+    "celeba_hard": "paretocosmos.problems.faces.problem:celeba_hard",
+    "celeba_ten": "paretocosmos.problems.faces.problem:celeba_ten",
+    "celeba_three": "paretocosmos.problems.faces.problem:celeba_three",
+    "compas": "paretocosmos.problems.tables.public:compas",
+    "default_credit": "paretocosmos.problems.tables.public:default_credit",
+    "fashion_and_mnist": "paretocosmos.problems.images.pairs:fashion_and_mnist",
+    "multi_digits": "paretocosmos.problems.images.pairs:multi_digits",
+    "multi_fashion": "paretocosmos.problems.images.pairs:multi_fashion",
+    "multi_mnist": "paretocosmos.problems.images.pairs:multi_mnist",
     "table": "paretocosmos.problems.table:table",
-    "toy_concave": "paretocosmos.problems.toy_concave:toy_concave",
-    "toy_convex": "paretocosmos.problems.toy_convex:toy_convex",
+    "toy_concave": "paretocosmos.problems.toys:toy_concave",
+    "toy_convex": "paretocosmos.problems.toys:toy_convex",
 }
 """Every problem by its name: the module and the function in it."""
 

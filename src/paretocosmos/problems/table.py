@@ -1,17 +1,15 @@
 """A table of yours, in a file."""
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.problems._base import Protocol
-from paretocosmos.problems.tables.answers import Answer, Task
+from paretocosmos.errors import DataError
+from paretocosmos.problems.base import Protocol
 from paretocosmos.problems.tables.files import read_table
-from paretocosmos.problems.tables.other import OtherTable, other_table, with_weights
-from paretocosmos.problems.tables.small_groups import SmallGroups
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables.groups import SmallGroups
+from paretocosmos.problems.tables.problem import TableProblem, build_table
+from paretocosmos.problems.tables.targets import Task
 
 __all__ = ["table"]
 
@@ -36,7 +34,7 @@ def table(
     test: str | None = None,
     split_seed: int = 1,
     protocol: Protocol = "clean",
-) -> TabularProblem | OtherTable:
+) -> TableProblem:
     r"""A table in a file: predict one column, and treat the groups of others alike.
 
     Args:
@@ -85,33 +83,21 @@ def table(
             "a table must have several columns, found only "
             f"`{str(frame.columns[0])[:60]}` in `{data}`: set what is between them with `separator`"
         ).by({"separator": None})
-    people = (sensitive,) if isinstance(sensitive, str) else sensitive
-    given: dict[str, Any] = {
-        "target": target,
-        "sensitive": people,
-        "small_groups": small_groups,
-        "positive": positive,
-        "categorical": categorical,
-        "drop": drop,
-        "keep": keep,
-        "name": path.name.partition(".")[0],
-        "seed": split_seed,
-        **{
-            key: None if file is None else read(Path(file))
-            for key, file in (("val", val), ("test", test))
-        },
-    }
-    if task == "binary" and people:
-        given |= {"fairness": fairness or "tpr_gap", "protocol": protocol}
-        problem = TabularProblem.from_frame(frame, **given)
-        if class_weight is None:
-            return problem
-        weighed = with_weights(problem.split("train"), Answer())
-        return replace(problem, splits={**problem.splits, "train": weighed})
-    if protocol != "clean":
-        raise ConfigurationError(
-            "the protocol `paper` is for two classes and groups, as in the paper: use `clean`"
-        )
-    return other_table(
-        frame, task=task, fairness=fairness, balanced=class_weight is not None, **given
+    return build_table(
+        frame,
+        target=target,
+        task=task,
+        sensitive=(sensitive,) if isinstance(sensitive, str) else sensitive,
+        small_groups=small_groups,
+        positive=positive,
+        fairness=fairness,
+        categorical=categorical,
+        drop=drop,
+        keep=keep,
+        balanced=class_weight is not None,
+        name=path.name.partition(".")[0],
+        seed=split_seed,
+        protocol=protocol,
+        val=None if val is None else read(Path(val)),
+        test=None if test is None else read(Path(test)),
     )

@@ -22,7 +22,7 @@ from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
 from paretocosmos.export.network import KEY
 from paretocosmos.io.files import one_line
-from paretocosmos.problems.tables.answers import DECISION, Answer
+from paretocosmos.problems.tables import DECISION, Answer
 from paretocosmos.runs.run import Run
 from paretocosmos.serving.metrics import Metrics
 from paretocosmos.serving.schemas import Numbers, Rows

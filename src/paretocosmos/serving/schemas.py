@@ -11,9 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from paretocosmos.io.schema.models import Finite
 from paretocosmos.pareto.rays import CLOSE
-from paretocosmos.problems.tables.frames import label_of
-from paretocosmos.problems.tables.moments import MISSING
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables import MISSING, Table, format_label
 
 Numbers = npt.NDArray[np.float64]
 # In the columns of a table; true counts as 1.
@@ -128,7 +126,7 @@ class TableRows(Rows):
             values = list(vars(row).values())
             for index, (name, codes) in enumerate(self._codes.items(), first):
                 value = values[index]
-                label = MISSING if value is None else label_of(value)
+                label = MISSING if value is None else format_label(value)
                 values[index] = codes.get(label, -1.0)
                 if label not in codes:
                     unseen.setdefault(name, set()).add(label)

@@ -19,9 +19,8 @@ from paretocosmos.errors import ConfigurationError, DataError, LostProcessError,
 from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem
-from paretocosmos.runs.folders import flat, folders_of, with_kept
+from paretocosmos.runs.folders import Job, choose_run_folders, claim_runs, flatten, with_resume_hint
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.resume import Job, take_up
 from paretocosmos.runs.run import PAGE, Run
 from paretocosmos.runtime.device import SMALL_STEP, lacks_memory, on_capture_stream
 from paretocosmos.runtime.distributed import Processes, join
@@ -146,7 +145,7 @@ def fit(
     >>> run.front.names
     ('first', 'second')
     """
-    listeners, (processes, where) = Listeners(callbacks), join(device)
+    several, listeners, (processes, where) = seeds is not None, Listeners(callbacks), join(device)
 
     def planned() -> list[Plan]:
         wanted = _seeds(seed, seeds)
@@ -170,9 +169,9 @@ def fit(
     with ExitStack() as locks, listeners:
         follow = locks.enter_context(follow_progress(progress, first=processes.first))
         plans = _agreed(processes, processes.together(planned))
-        folders = folders_of(processes, plans, out, several=seeds is not None, resume=resume)
+        folders = choose_run_folders(processes, plans, out, several=several, resume=resume)
         jobs, stacked = list(zip(plans, folders, strict=True)), _stackable(plans[0], processes)
-        parts = take_up(locks, jobs, processes, resume=resume, stacked=stacked)
+        parts = claim_runs(locks, jobs, processes, resume=resume, stacked=stacked)
         behind = {plan.seed for part in parts for plan, _ in part}
         done = {plan.seed: _loaded(plan, at) for plan, at in jobs if plan.seed not in behind}
         names = [f"seed {part[0][0].seed}" if len(parts) > 1 else "" for part in parts]
@@ -182,7 +181,7 @@ def fit(
         runs = [done[plan.seed] for plan in plans]
         if report and processes.first and (parts or any(run.report is None for run in runs)):
             write_pages(runs, folders[0].parent if len(runs) > 1 else None)
-    return runs if seeds is not None else done[seed]
+    return runs if several else done[seed]
 
 
 def _loaded(plan: Plan, folder: Path) -> Run:
@@ -209,7 +208,7 @@ def _agreed(processes: Processes, plans: list[Plan]) -> list[Plan]:
         ).by({"groups": every})
         refusal.shared = True
         raise refusal
-    settings = flat(plan.configuration.to_dict())
+    settings = flatten(plan.configuration.to_dict())
     facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in OWN_TO_A_PROCESS}
     facts["version of paretocosmos"] = __version__
     facts["data"] = plan.data_hash
@@ -270,12 +269,12 @@ def _train(
             for run in _train([job], engine, listeners, processes, stacked=False)
         ]
     except (DataError, LostProcessError) as error:
-        raise with_kept(error, folder) from error
+        raise with_resume_hint(error, folder) from error
     except (MemoryError, RuntimeError) as error:
         if not lacks_memory(error):
             raise
         if networks == 1 or not stacked:
-            raise with_kept(_too_large(lead.device), folder) from error
+            raise with_resume_hint(_too_large(lead.device), folder) from error
     # too many for the memory: their checkpoints are where they stopped, their networks are let go
     torch.cuda.empty_cache()
     if len(jobs) == 1:

@@ -24,8 +24,8 @@ from paretocosmos.errors import (
 from paretocosmos.io.formatting import sanitize
 from paretocosmos.io.schema.cell import CellFile, read_cell
 from paretocosmos.paper.recipe import read_recipe
-from paretocosmos.pareto.front import Front
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.pareto import Front
+from paretocosmos.problems.tables import Table
 from paretocosmos.runs.schema import check_checkpoint, check_record
 
 RESULTS = Path(__file__).parents[3] / "results"

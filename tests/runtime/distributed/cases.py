@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 from paretocosmos.evaluation import samples
 from paretocosmos.problems import Problem
-from paretocosmos.problems.tables.tabular import TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.run import Run
 from paretocosmos.training.fit import fit
 

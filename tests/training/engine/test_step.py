@@ -12,7 +12,7 @@ from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning import Concat, Conditioning, TransposedConv
 from paretocosmos.methods import Cosmos, Gram, Linear, Method, State
 from paretocosmos.objectives import CrossEntropy, GaussianWell, MeanSquaredError, Objective
-from paretocosmos.pareto.scalarize import cosmos_loss
+from paretocosmos.pareto import cosmos_loss
 from paretocosmos.training.engine import Step, StepResult, make_step
 from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.types import Batch, Inputs, map_tensors

@@ -17,8 +17,7 @@ from torch.utils.data import (
 )
 
 from paretocosmos.errors import ConfigurationError, DataError, unknown
-from paretocosmos.problems._base import SPLITS, Problem, Split, check_split, metrics_apart
-from paretocosmos.problems._source import Source
+from paretocosmos.problems.base import SPLITS, Problem, Source, Split, check_split, metrics_apart
 from paretocosmos.problems.streams.fields import Fields, Keys, wanted_by
 from paretocosmos.problems.streams.reading import HowToRead
 from paretocosmos.problems.streams.sources import ByObjective, Indexed, Iterated, Length

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.problems._source import Source
+from paretocosmos.problems.base import Source
 from paretocosmos.problems.streams.fields import Fields
 from paretocosmos.problems.streams.reading import (
     Draws,

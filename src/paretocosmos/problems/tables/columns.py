@@ -10,18 +10,17 @@ import numpy as np
 from paretocosmos.errors import DataError, DataWarning
 from paretocosmos.problems.tables.cells import (
     Parsed,
-    days_of,
+    find_ambiguous_date,
+    holds_dates,
     parse_dates,
     parse_numbers,
     some_of,
-    with_slashes,
+    to_days,
 )
-from paretocosmos.problems.tables.frames import holds_dates
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["holds_text", "identifiers", "read_columns", "without_identifiers"]
 
 # Text of which this share is numbers is a column of numbers with some mistakes in it.
 NEARLY_ALL = 0.95
@@ -64,7 +63,7 @@ def read_columns(frame: "pd.DataFrame", *, as_they_are: Collection[str]) -> "pd.
         if name in as_they_are:
             continue
         if holds_dates(series):
-            found[name] = days_of(series)
+            found[name] = to_days(series)
             dates.append(name)
         elif holds_text(series):
             parsed, is_date = _parsed(series)
@@ -94,7 +93,7 @@ def _parsed(series: "pd.Series[Any]") -> tuple[Parsed | None, bool]:
     dates = parse_dates(series)
     if dates.share >= NEARLY_ALL:
         return dates, True
-    unclear = with_slashes(series)
+    unclear = find_ambiguous_date(series)
     if unclear is not None:
         raise DataError(
             f"the column `{series.name}` holds dates such as {unclear}, in which the order of day "
@@ -125,7 +124,7 @@ def _say(series: "pd.Series[Any]", parsed: Parsed, what: str) -> None:
         )
 
 
-def identifiers(frame: "pd.DataFrame") -> dict[str, str]:
+def find_identifiers(frame: "pd.DataFrame") -> dict[str, str]:
     """Columns that name a row instead of describing it, each with what gives it away.
 
     Whole numbers that all differ and count the rows, go up with them, or are called an identifier;
@@ -133,7 +132,7 @@ def identifiers(frame: "pd.DataFrame") -> dict[str, str]:
 
     >>> import pandas as pd
     >>> people = pd.DataFrame({"id": range(100, 200), "age": [20, 30, 40, 50] * 25})
-    >>> identifiers(people)
+    >>> find_identifiers(people)
     {'id': 'a whole number of its own in every row'}
     """
     from pandas.api import types
@@ -156,9 +155,9 @@ def identifiers(frame: "pd.DataFrame") -> dict[str, str]:
     return found
 
 
-def without_identifiers(frame: "pd.DataFrame", *, keep: Collection[str]) -> "pd.DataFrame":
+def drop_identifiers(frame: "pd.DataFrame", *, keep: Collection[str]) -> "pd.DataFrame":
     """The frame without them, which is said; those of `keep` stay."""
-    found = {name: why for name, why in identifiers(frame).items() if name not in keep}
+    found = {name: why for name, why in find_identifiers(frame).items() if name not in keep}
     if not found:
         return frame
     every = ", ".join(f"`{name}` ({why})" for name, why in found.items())

@@ -1,20 +1,19 @@
 """Sensitive groups: those of one column, of cut numbers, or of several columns together."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.problems.tables.frames import labelled, numbers_of
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, unknown
+from paretocosmos.problems.tables.cells import encode_labels, to_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Codes", "Grouping", "column_of"]
 
 # More groups than this is a number or a name, not a sensitive attribute.
 MAX_GROUPS = 50
@@ -23,10 +22,10 @@ AND = " & "
 Codes = npt.NDArray[np.int64]
 
 
-def column_of(asked: str, known: Sequence[str]) -> tuple[str, str]:
+def split_cut(asked: str, known: Sequence[str]) -> tuple[str, str]:
     """The column that is asked for, and how it is to be cut: `age:5` is `age` cut by `5`.
 
-    >>> column_of("age:5", ["age"]), column_of("age:5", ["age:5"])
+    >>> split_cut("age:5", ["age"]), split_cut("age:5", ["age:5"])
     (('age', '5'), ('age:5', ''))
     """
     if asked in known or ":" not in asked:
@@ -52,9 +51,9 @@ class Attribute:
     def codes(self, series: "pd.Series[Any]") -> Codes:
         """Every row's group, -1 where it is none of the known."""
         if self.edges:
-            values = numbers_of(series)
+            values = to_numbers(series)
             return np.where(np.isnan(values), -1, np.digitize(values, self.edges))
-        codes, labels = labelled(series)
+        codes, labels = encode_labels(series)
         places = {label: place for place, label in enumerate(self.labels)}
         lookup = np.array([*(places.get(label, -1) for label in labels), -1], dtype=np.int64)
         return lookup[codes]
@@ -93,7 +92,7 @@ class Grouping:
         """
         attributes = []
         for one in asked:
-            name, cut = column_of(one, list(frame.columns))
+            name, cut = split_cut(one, list(frame.columns))
             attributes.append(_cut(frame[name], cut) if cut else _categories(frame[name]))
         codes = np.stack([one.codes(frame[one.name]) for one in attributes], axis=1)
         cells = [tuple(cell) for cell in np.unique(codes, axis=0).tolist()]
@@ -122,11 +121,10 @@ class Grouping:
         places = [found.get(tuple(cell), -1) for cell in cells.tolist()]
         return np.array(places, dtype=np.int64)[which.reshape(-1)]
 
-    def alone(self, frame: "pd.DataFrame") -> Iterator[tuple[Attribute, Codes]]:
-        """Of several columns, every row's group by each of them alone."""
-        if len(self.attributes) > 1:
-            for one in self.attributes:
-                yield one, one.codes(frame[one.name])
+    def codes_by_attribute(self, frame: "pd.DataFrame") -> dict[str, Codes]:
+        """Return every row's group by each column alone, as targets; empty if there is only one."""
+        several = self.attributes if len(self.attributes) > 1 else ()
+        return {f"sensitive_{one.name}": one.codes(frame[one.name]) for one in several}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and text, ready for JSON."""
@@ -159,7 +157,7 @@ class Grouping:
 
 
 def _categories(series: "pd.Series[Any]") -> Attribute:
-    _, labels = labelled(series, own_order=True)
+    _, labels = encode_labels(series, own_order=True)
     if len(labels) < 2:
         raise DataError(
             f"the sensitive column `{series.name}` must have at least two groups, found only "
@@ -189,7 +187,7 @@ def _cut(series: "pd.Series[Any]", cut: str) -> Attribute:
     edges: tuple[float, ...] = ()
     asked = parts[0] if counted else len(parts) + 1
     if asked <= MAX_GROUPS:
-        values = numbers_of(series)
+        values = to_numbers(series)
         if counted:
             shares = np.arange(1, asked) / asked
             parts = np.quantile(values, shares, method="higher").tolist()
@@ -204,3 +202,103 @@ def _cut(series: "pd.Series[Any]", cut: str) -> Attribute:
     middle = [f"{low:g} to < {high:g}" for low, high in pairwise(edges)]
     labels = (f"< {edges[0]:g}", *middle, f">= {edges[-1]:g}")
     return Attribute(str(series.name), labels, edges)
+
+
+SmallGroups = Literal["keep", "pool", "refuse"]
+SMALL_GROUPS: tuple[SmallGroups, ...] = ("keep", "pool", "refuse")
+# Rows of a group to train on below which its rates are mostly noise.
+SMALL = 30
+
+
+def pool_small_groups(
+    grouping: Grouping,
+    codes: Codes,
+    label: npt.NDArray[np.float32],
+    rows: Mapping[str, Codes],
+    *,
+    how: SmallGroups,
+    positives: bool,
+) -> tuple[Grouping, Codes]:
+    """Keep, pool or refuse groups that are too small; warn of what is done.
+
+    Args:
+        grouping: the groups.
+        codes: every row's.
+        label: every row's, 1 for the positive class.
+        rows: those of every split.
+        how: what to do with groups of fewer than 30 rows to train on.
+        positives: whether a group also needs positive rows in every split.
+    """
+    if how not in SMALL_GROUPS:
+        raise unknown("`small_groups`", str(how), SMALL_GROUPS)
+    count = len(grouping.names)
+    train = np.bincount(codes[rows["train"]], minlength=count)
+    found = np.stack(
+        [np.bincount(codes[at][label[at] > 0], minlength=count) for at in rows.values()]
+    )
+    fewest = found.min(axis=0) if positives else np.ones(count, dtype=np.int64)
+    small = [at for at in range(count) if train[at] < SMALL or fewest[at] == 0]
+    if not small:
+        return grouping, codes
+    described = _describe(grouping, small, train, fewest)
+    if how == "refuse":
+        wanted = " and positive ones in every split" if positives else ""
+        raise DataError(
+            f"every group needs at least {SMALL} training rows{wanted}, found "
+            f'{described}: pool them with `small_groups="pool"`, or make the groups larger'
+        ).by({"small_groups": "pool"})
+    if how == "keep":
+        if any(train[at] < SMALL for at in small):
+            warnings.warn(
+                f"groups are small, so gaps between them are mostly noise: {described}; pool them "
+                'with `small_groups="pool"`',
+                DataWarning,
+                stacklevel=3,
+            )
+        return grouping, codes
+    pool = _grow_pool(small, train, found, positives)
+    if count - len(pool) < 1:
+        raise DataError(
+            f"groups are too small to compare even when pooled, found {described}: add rows, or "
+            "use another sensitive column"
+        )
+    merged = _merge(grouping, pool)
+    warnings.warn(
+        f"small groups are pooled as `{merged.names[-1]}`: "
+        f"{_describe(grouping, pool, train, fewest)}",
+        DataWarning,
+        stacklevel=3,
+    )
+    return merged, np.array(merged.places)[codes]
+
+
+def _grow_pool(small: list[int], train: Codes, found: Codes, positives: bool) -> list[int]:
+    """The small groups, and the next larger ones until together they are large enough."""
+    pool = list(small)
+    for at in [int(at) for at in train.argsort(kind="stable") if at not in small]:
+        enough = train[pool].sum() >= SMALL and len(pool) > 1
+        if enough and (not positives or found[:, pool].sum(axis=1).all()):
+            break
+        pool.append(at)
+    return sorted(pool)
+
+
+def _merge(grouping: Grouping, pool: list[int]) -> Grouping:
+    kept = [at for at in range(len(grouping.names)) if at not in pool]
+    names = [grouping.names[at] for at in kept]
+    other = "other" if "other" not in names else "(other)"
+    places = {at: place for place, at in enumerate(kept)}
+    return replace(
+        grouping,
+        names=(*names, other),
+        places=tuple(places.get(at, len(kept)) for at in grouping.places),
+    )
+
+
+def _describe(grouping: Grouping, some: list[int], train: Codes, fewest: Codes) -> str:
+    lacking = ("", ", a split without positives")
+    few = [
+        f"`{grouping.names[at]}` ({train[at]:,} rows{lacking[int(fewest[at] == 0)]})"
+        for at in some[:5]
+    ]
+    return ", ".join(few) + f" and {len(some) - 5} more" * (len(some) > 5)

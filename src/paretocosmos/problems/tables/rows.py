@@ -1,46 +1,38 @@
-"""Labels, sensitive groups and splits of a table, and every way in which they can be wrong."""
+"""The rows of a table: checked, split, grouped and encoded, for files and estimators alike."""
 
+import itertools
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, need, unknown
 from paretocosmos.objectives import GroupObjective
-from paretocosmos.problems.tables.frames import label_of, labelled, named
-from paretocosmos.problems.tables.groups import Codes, Grouping
+from paretocosmos.problems.base import SPLITS, Split
+from paretocosmos.problems.tables.cells import to_frame
+from paretocosmos.problems.tables.columns import drop_identifiers, read_columns
+from paretocosmos.problems.tables.groups import (
+    Codes,
+    Grouping,
+    SmallGroups,
+    pool_small_groups,
+    split_cut,
+)
+from paretocosmos.problems.tables.table import Table
+from paretocosmos.types import Batch
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Codes",
-    "check",
-    "check_columns",
-    "check_groups",
-    "group_targets",
-    "known_targets",
-    "labels_of",
-    "split_rows",
-    "together",
-]
-
 # 70/10/20, as the published code cuts it: 20 % off for test, then an eighth of the rest for val.
 TEST_SHARE, VAL_SHARE = 0.2, 0.125
 MIN_ROWS, FEW_ROWS = 10, 100
-# Classes that are listed where another one is asked for.
-LISTED = 50
-
-# Classes that need no explanation: the negative one, the positive one.
-PAIRS = (
-    *(("0", "1"), ("-1", "1"), ("false", "true"), ("f", "t"), ("no", "yes"), ("n", "y")),
-    *(("negative", "positive"), ("neg", "pos")),
-)
 
 
-def check(
+def _check_columns_and_sizes(
     frame: "pd.DataFrame",
     target: str,
     sensitive: Sequence[str],
@@ -49,7 +41,7 @@ def check(
     keep: Collection[str],
     seed: int,
 ) -> None:
-    """Refuse what can be seen from names and sizes."""
+    """Validate the names of columns and the number of rows."""
     need("sklearn", "tabular", "splitting a table")
     for key, listed in (("categorical", categorical), ("drop", drop), ("keep", keep)):
         if isinstance(listed, str):
@@ -92,105 +84,11 @@ def check(
             )
 
 
-def labels_of(
-    series: "pd.Series[Any]", positive: object
-) -> tuple[str, str, npt.NDArray[np.float32]]:
-    """The positive class, the other one or what stands for all others, and 0/1 labels."""
-    codes, classes = labelled(series, own_order=True)
-    if len(classes) < 2:
-        raise DataError(
-            f"the target `{series.name}` must have two classes, found only `{classes[0]}`: "
-            "there is nothing to learn"
-        )
-    if positive is None:
-        if len(classes) > 2:
-            few = ", ".join(f"`{label}`" for label in classes[:4]) + ", ..." * (len(classes) > 4)
-            raise DataError(
-                f"the target `{series.name}` must have two classes, found {len(classes):,} values "
-                f"({few}): name the positive class with `positive`, or say with `task` that it is "
-                "several classes or a number"
-            )
-        positive = _second(series, classes)
-    chosen = label_of(positive)
-    if chosen not in classes:
-        raise unknown(f"class of `{series.name}`", chosen, classes[:LISTED])
-    others = [label for label in classes if label != chosen]
-    other = others[0] if len(others) == 1 else f"not {chosen}"
-    return chosen, other, (codes == classes.index(chosen)).astype(np.float32)
-
-
-def known_targets(
-    frame: "pd.DataFrame", target: str, classes: tuple[str, str], grouping: Grouping
-) -> dict[str, npt.NDArray[Any]]:
-    """What rows with known answers are compared with, by classes and groups that are known."""
-    check_columns(frame, target, grouping)
-    codes, labels = labelled(frame[target])
-    positive, negative = classes
-    strange = [label for label in labels if label not in classes]
-    if negative == f"not {positive}":
-        strange = []
-    if strange or (codes < 0).any():
-        found = f"`{strange[0]}`" if strange else f"{int((codes < 0).sum()):,} missing"
-        raise DataError(
-            f"the target `{target}` must be `{positive}` or `{negative}` in every row, found "
-            f"{found}: "
-            "leave such rows out"
-        )
-    chosen = np.array([label == positive for label in labels])[codes].astype(np.float32)
-    return {"label": chosen, **group_targets(frame, grouping)}
-
-
-def check_columns(frame: "pd.DataFrame", target: str, grouping: Grouping | None) -> None:
-    """Refuse rows without the column of the answers or one of the groups."""
-    people = () if grouping is None else grouping.attributes
-    for role, columns in (
-        ("target column", [target]),
-        ("sensitive column", [one.name for one in people]),
-    ):
-        for column in columns:
-            if column not in frame.columns:
-                raise unknown(role, column, frame.columns)
-
-
-def group_targets(frame: "pd.DataFrame", grouping: Grouping | None) -> dict[str, Codes]:
-    """The group of every row, together and by each column alone; a group that is new is refused."""
-    if grouping is None:
-        return {}
-    groups = grouping.codes(frame)
-    lost = np.flatnonzero(groups < 0)
-    if len(lost):
-        cells = " & ".join(str(frame[one.name].iloc[lost[0]]) for one in grouping.attributes)
-        raise DataError(
-            f"every row must belong to a group of `{grouping.called}` from training, found "
-            f"{len(lost):,} that do not, such as row {lost[0] + 1:,} with `{cells}`: leave such "
-            "rows out"
-        )
-    alone = {f"sensitive_{one.name}": codes for one, codes in grouping.alone(frame)}
-    return {"sensitive": groups, **alone}
-
-
-def _second(series: "pd.Series[Any]", classes: list[str]) -> str:
-    """The positive one of two classes that say so themselves, or by their order; else a refusal."""
-    import pandas as pd
-
-    ordered = isinstance(series.dtype, pd.CategoricalDtype) and series.cat.ordered
-    by_name = {label.strip().lower(): label for label in classes}
-    for negative, positive in PAIRS:
-        if by_name.keys() == {negative, positive}:
-            return by_name[positive]
-    if ordered:
-        return classes[1]
-    raise ConfigurationError(
-        f"the target `{series.name}` has the classes `{classes[0]}` and `{classes[1]}`, but it is "
-        "not clear which one is positive: name it with `positive`"
-    ).by({"positive": None})
-
-
-def together(
+def stack_frames(
     parts: "Mapping[str, pd.DataFrame | None]",
 ) -> "tuple[pd.DataFrame, dict[str, int]]":
-    """The rows of all files one below the other, and how many of them each has."""
-    frames = {key: named(part) for key, part in parts.items() if part is not None}
+    """Return the rows of all files one below the other, and the number of rows of each."""
+    frames = {key: to_frame(part) for key, part in parts.items() if part is not None}
     import pandas as pd
 
     first = frames["train"]
@@ -225,23 +123,190 @@ def split_rows(sizes: Mapping[str, int], seed: int) -> dict[str, Codes]:
     return {"train": rest, "val": found["val"], "test": found["test"]}
 
 
-def check_groups(
-    rows: Mapping[str, Codes],
-    label: npt.NDArray[np.float32],
-    codes: Codes,
-    groups: tuple[str, ...],
-    fairness: GroupObjective,
+def select_features(
+    frame: "pd.DataFrame",
+    *,
+    leave: Collection[str],
+    categorical: Collection[str],
+    keep: Collection[str],
+    read: bool = True,
+) -> "pd.DataFrame":
+    """Return the columns of a table to learn from.
+
+    Args:
+        frame: the table.
+        leave: columns that are no features.
+        categorical: columns to read as categories.
+        keep: columns to keep although they seem to be identifiers.
+        read: whether text may be numbers, and identifiers are left out.
+    """
+    features = frame.drop(columns=[*{*leave}])
+    if read:
+        features = read_columns(features, as_they_are=categorical)
+        features = drop_identifiers(features, keep=(*keep, *categorical))
+    if features.shape[1] == 0:
+        raise DataError(
+            f"a table needs a feature besides {', '.join(f'`{name}`' for name in leave)}, found "
+            "none left: drop fewer columns"
+        )
+    return features
+
+
+class PreparedTable(NamedTuple):
+    """A table that is checked and split, but not yet encoded.
+
+    Attributes:
+        frame: all of its rows, whatever file they came from.
+        features: the columns to learn from.
+        rows: those of every split, by position.
+    """
+
+    frame: "pd.DataFrame"
+    features: "pd.DataFrame"
+    rows: dict[str, Codes]
+
+    def group(
+        self,
+        asked: Sequence[str],
+        label: npt.NDArray[np.float32],
+        *,
+        how: SmallGroups | None,
+        positives: bool,
+    ) -> tuple[Grouping, dict[str, Codes]]:
+        """Return the groups, and the targets that say which group a row belongs to.
+
+        Args:
+            asked: the sensitive columns, as `Grouping.fit` takes them.
+            label: every row's, 1 for the positive class.
+            how: what to do with small groups; `None` for nothing.
+            positives: whether a group needs positive rows in every split.
+        """
+        grouping = Grouping.fit(self.frame, asked)
+        codes = grouping.codes(self.frame)
+        if how is not None:
+            grouping, codes = pool_small_groups(
+                grouping, codes, label, self.rows, how=how, positives=positives
+            )
+        return grouping, {"sensitive": codes, **grouping.codes_by_attribute(self.frame)}
+
+    def encode(
+        self,
+        targets: Mapping[str, npt.NDArray[Any]],
+        *,
+        categorical: Collection[str],
+        on_all: bool = False,
+    ) -> tuple[Table, dict[Split, Batch]]:
+        """Fit the preprocessing on the rows to train on, or on all, and encode the splits."""
+        table = Table.fit(
+            self.features if on_all else self.features.iloc[self.rows["train"]],
+            categorical=[column for column in categorical if column in self.features.columns],
+        )
+        inputs = table.transform(self.features)
+        return table, {key: to_batch(inputs, targets, self.rows[key]) for key in SPLITS}
+
+
+def prepare_table(
+    frames: "Mapping[str, pd.DataFrame | None]",
+    *,
+    target: str,
+    sensitive: Sequence[str],
+    categorical: Collection[str],
+    drop: Collection[str],
+    keep: Collection[str],
+    seed: int,
+    read: bool = True,
+) -> PreparedTable:
+    """Check a table and split it.
+
+    Args:
+        frames: the rows of `train`, and those of `val` and `test` that are not to be drawn.
+        target: the column to predict.
+        sensitive: the columns whose groups are compared.
+        categorical: columns to read as categories.
+        drop: columns to leave out.
+        keep: columns to keep although they seem to be identifiers.
+        seed: decides which rows are train, val and test.
+        read: whether text may be numbers, and identifiers are left out.
+    """
+    frame, sizes = stack_frames(frames)
+    people = [split_cut(name, list(frame.columns))[0] for name in sensitive]
+    _check_columns_and_sizes(frame, target, people, categorical, drop, keep, seed)
+    leave = (target, *people, *drop)
+    features = select_features(frame, leave=leave, categorical=categorical, keep=keep, read=read)
+    return PreparedTable(frame, features, split_rows(sizes, seed))
+
+
+def check_target_columns(frame: "pd.DataFrame", target: str, grouping: Grouping | None) -> None:
+    """Refuse rows without the column of the target or one of the groups."""
+    people = () if grouping is None else grouping.attributes
+    for role, columns in (
+        ("target column", [target]),
+        ("sensitive column", [attribute.name for attribute in people]),
+    ):
+        for column in columns:
+            if column not in frame.columns:
+                raise unknown(role, column, frame.columns)
+
+
+def group_targets(frame: "pd.DataFrame", grouping: Grouping | None) -> dict[str, Codes]:
+    """Return the group of every row, together and by each column alone; refuse a new group."""
+    if grouping is None:
+        return {}
+    groups = grouping.codes(frame)
+    lost = np.flatnonzero(groups < 0)
+    if len(lost):
+        cells = " & ".join(str(frame[one.name].iloc[lost[0]]) for one in grouping.attributes)
+        raise DataError(
+            f"every row must belong to a group of `{grouping.called}` from training, found "
+            f"{len(lost):,} that do not, such as row {lost[0] + 1:,} with `{cells}`: leave such "
+            "rows out"
+        )
+    return {"sensitive": groups, **grouping.codes_by_attribute(frame)}
+
+
+def check_compared_rows(
+    parts: Mapping[str, Codes],
+    classes: Codes,
+    groups: Codes,
+    names: Sequence[str],
+    gap: GroupObjective,
 ) -> None:
-    """Refuse a split in which a group has none of the rows that an objective compares."""
-    for kind in fairness.over:
-        chosen = {"all": label == label, "positives": label > 0, "negatives": label <= 0}[kind]
-        for split, index in rows.items():
-            found = np.bincount(codes[index][chosen[index]], minlength=len(groups))
-            if not found.all():
-                empty = ", ".join(f"`{groups[at]}`" for at in np.flatnonzero(found == 0)[:5])
-                what = "rows" if kind == "all" else f"{kind.removesuffix('s')} rows"
-                raise DataError(
-                    f"`{fairness.name}` needs {what} in every group and split, found none of "
-                    f"{empty} in `{split}` ({len(index):,} rows): pool small groups with "
-                    '`small_groups="pool"`, add rows, or use another `split_seed`'
-                ).by({"small_groups": "pool"})
+    """Refuse a part of the data in which a group has none of the rows that an objective compares.
+
+    Args:
+        parts: the rows of every part, such as a split.
+        classes: the class of each row; of two the second is positive, of several each in turn.
+        groups: the group of each row.
+        names: of the groups.
+        gap: the objective that compares them.
+    """
+    count = max(2, int(classes.max()) + 1)
+    for kind, (part, rows) in itertools.product(gap.over, parts.items()):
+        present = np.zeros((len(names), count), dtype=bool)
+        present[groups[rows], classes[rows]] = True
+        if kind == "all":
+            present = np.repeat(present.any(axis=1, keepdims=True), count, axis=1)
+        elif kind == "negatives":
+            present = present @ ~np.eye(count, dtype=bool)
+        # each of several classes is positive in turn; those that a group lacks are skipped
+        enough = present[:, 1:] if count == 2 else present
+        if enough.all(axis=0).any():
+            continue
+        empty = np.flatnonzero(enough.sum(axis=1) == enough.sum(axis=1).min())[:5]
+        what = "rows" if kind == "all" else f"{kind.removesuffix('s')} rows"
+        if kind != "all" and count > 2:
+            what = "rows of a class that the others have, too"
+        raise DataError(
+            f"`{gap.name}` needs {what} in every group and split, found none of "
+            f"{', '.join(f'`{names[at]}`' for at in empty)} in `{part}` ({len(rows):,} rows): "
+            "merge or pool small groups, add rows, draw another split, or compare "
+            "`demographic_parity`"
+        ).by({"small_groups": "pool"})
+
+
+def to_batch(
+    inputs: npt.NDArray[np.float32], targets: Mapping[str, npt.NDArray[Any]], rows: Codes
+) -> Batch:
+    """Return some of the rows as tensors."""
+    tensors = {name: torch.from_numpy(column[rows]) for name, column in targets.items()}
+    return Batch(torch.from_numpy(inputs[rows]), tensors)

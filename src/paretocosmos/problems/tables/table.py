@@ -10,26 +10,83 @@ import numpy.typing as npt
 
 from paretocosmos.errors import DataError, DataWarning, unknown
 from paretocosmos.io.files import json_value
-from paretocosmos.problems.tables.frames import (
+from paretocosmos.problems.tables.cells import (
+    encode_labels,
     is_categorical,
-    labelled,
-    named,
-    numbers_of,
-    single_of,
-)
-from paretocosmos.problems.tables.moments import (
-    MISSING,
-    Moments,
-    Weights,
-    fit_categories,
-    fit_numbers,
-    share_moments,
+    to_float32,
+    to_frame,
+    to_numbers,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Table"]
+MISSING = "(missing)"
+"""The category of a missing value, and the name of the flag beside a filled number."""
+
+# A text column with more values than this is a name, an address or a row number: one-hot it would
+# be wider than the rest of the table together and say nothing about the next row.
+MAX_CATEGORIES = 1000
+
+Moments = tuple[float, float]
+Weights = npt.NDArray[np.float64] | None
+
+
+def share_moments(part: float) -> Moments:
+    """Mean and deviation of a 0/1 feature that is 1 in a share of the rows."""
+    return part, float(np.sqrt(part * (1 - part))) or 1.0
+
+
+def _median(values: npt.NDArray[np.float64], weight: Weights) -> float:
+    """The value with half of the weight on either side, or the middle of the two that have it."""
+    if weight is None:
+        return float(np.median(values))
+    order = values.argsort(kind="stable")
+    below = weight[order].cumsum()
+    ends = (below.searchsorted(below[-1] / 2, side=side) for side in ("left", "right"))
+    low, high = (float(values[order[min(int(end), len(values) - 1)]]) for end in ends)
+    return (low + high) / 2
+
+
+def fit_numbers(series: "pd.Series[Any]", weight: Weights) -> tuple[float, Moments, float]:
+    """The median, the moments once filled with it, and the share that was missing."""
+    values = to_numbers(series)
+    missing = np.isnan(values)
+    known = None if weight is None else weight[~missing]
+    fill = 0.0 if missing.all() else _median(values[~missing], known)
+    values = np.where(missing, fill, values)
+    # compared, not computed: the deviation of a constant such as 0.1 rounds to 1e-17, not to 0
+    constant = values.min() == values.max()
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(np.average(values, weights=weight))
+        spread = float(np.average((values - mean) ** 2, weights=weight))
+        scale = 1.0 if constant else float(np.sqrt(spread))
+    if not np.isfinite([mean, scale]).all():
+        raise DataError(
+            f"the column `{series.name}` has numbers too large to standardise, up to "
+            f"{np.abs(values).max():g}: divide it, take its logarithm, or drop it"
+        )
+    # a scale of 0: so close together that the square of their distance underflows
+    moments = fill if constant else mean, scale or 1.0
+    return fill, moments, float(np.average(missing, weights=weight))
+
+
+def fit_categories(
+    series: "pd.Series[Any]", weight: Weights
+) -> tuple[tuple[str, ...], list[Moments]]:
+    """The categories and their moments."""
+    codes, labels = encode_labels(series)
+    if MISSING not in labels and (codes < 0).any():
+        labels.append(MISSING)
+    if len(labels) > MAX_CATEGORIES:
+        raise DataError(
+            f"a column can have at most {MAX_CATEGORIES:,} categories, found {len(labels):,} "
+            f"in `{series.name}`: leave it out with `drop`, or merge its values into fewer"
+        )
+    codes = np.where(codes < 0, labels.index(MISSING) if MISSING in labels else 0, codes)
+    counts = np.bincount(codes, weight, minlength=len(labels))
+    return tuple(labels), [share_moments(float(share)) for share in counts / counts.sum()]
+
 
 # Rows that become features at once.
 CHUNK = 8192
@@ -84,7 +141,7 @@ class Table:
         Returns:
             The fitted table; the frame is not kept.
         """
-        frame = named(frame)
+        frame = to_frame(frame)
         for name in categorical or ():
             if name not in frame.columns:
                 raise unknown("categorical column", name, frame.columns)
@@ -182,7 +239,7 @@ class Table:
         frame = self._with_columns(frame)
         out = np.empty((len(frame), len(self.columns)))
         for at, name in enumerate(self.numeric):
-            out[:, at] = numbers_of(frame[name])
+            out[:, at] = to_numbers(frame[name])
         for at, (name, categories) in enumerate(self.categorical.items(), len(self.numeric)):
             out[:, at] = _known(frame[name], categories)
         return out
@@ -207,13 +264,13 @@ class Table:
         numbers = self._numbers(frame)
         out = np.empty(numbers.shape, dtype=np.float32)
         for at, name in enumerate(self.numeric):
-            out[:, at] = single_of(name, numbers[:, at], self.scale[at])
+            out[:, at] = to_float32(name, numbers[:, at], self.scale[at])
         out[:, len(self.numeric) :] = numbers[:, len(self.numeric) :]
         return out
 
     def _with_columns(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         """The frame with its column names as text; one that lacks a column is refused."""
-        frame = named(frame)
+        frame = to_frame(frame)
         absent = [name for name in self.columns if name not in frame.columns]
         if absent:
             raise DataError(
@@ -274,7 +331,7 @@ def _warn_of_empty_columns(frame: "pd.DataFrame") -> None:
 
 def _known(series: "pd.Series[Any]", categories: Iterable[str]) -> npt.NDArray[np.int64]:
     """Positions in `categories`, -1 for a value that is not among them."""
-    codes, labels = labelled(series)
+    codes, labels = encode_labels(series)
     labels.append(MISSING)  # the label of the code -1
     position = {label: index for index, label in enumerate(categories)}
     at = np.array([position.get(label, -1) for label in labels], dtype=np.int64)[codes]

@@ -1,0 +1,356 @@
+"""The contracts of a problem and of a source of samples, and how a problem is described."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+from typing import Protocol as TypingProtocol
+
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.objectives import Objective
+from paretocosmos.registry import Spec
+from paretocosmos.types import Batch, Inputs, Measure, Metric, map_tensors
+
+Split = Literal["train", "val", "test"]
+Protocol = Literal["clean", "paper"]
+SPLITS: tuple[Split, ...] = ("train", "val", "test")
+
+# Section 2 of the published code's evaluation: scores are means over batches of this size.
+PAPER_SCORE_BATCH = 256
+# Samples of a source that are read for a look at them.
+FEW = 256
+
+
+HELD = 2**30
+"""Bytes of a split up to which it is read once and kept, where it is evaluated again and again."""
+
+
+class Source(TypingProtocol):
+    """Samples of a split that are read while they are used.
+
+    Attributes:
+        where: what is read, for messages: "`train` of `pictures`".
+        samples: in an epoch.
+        batch_size: samples in a batch, where the source decides; `None` where the training does.
+        shuffled: whether it is read in the order the training draws, or in that of its samples.
+        replicas: how many processes share its samples; `None` where any number may.
+        inexact: why a training that is resumed does not read what it would have read; `None` where
+            it reads just that.
+        parts: the sources of the objectives by their names, where each has its own; empty where
+            all share this one. If there are any, the inputs and the targets of a batch to train on
+            are mappings by these names, and what is evaluated is read from each of them.
+    """
+
+    where: str
+    samples: int
+    batch_size: int | None
+    shuffled: bool
+    replicas: int | None
+    inexact: str | None
+    parts: Mapping[str, "Source"]
+
+    def begin(self, seed: int, epoch: int) -> None:
+        """Fix what is random in the epoch that follows."""
+
+    def read(self, pieces: Sequence[Tensor], *, pin: bool = False) -> Generator[Batch]:
+        """One batch for each piece ``[B]`` of the sample indices of an epoch.
+
+        A source without random access goes by the number of pieces alone.
+
+        Args:
+            pieces: which samples.
+            pin: whether batches are to lie in pinned memory.
+        """
+
+    def once(self) -> Iterator[Batch]:
+        """All samples once, in order, with the same random numbers every time."""
+
+    def held(self, most: int) -> Batch | str:
+        """All samples as one batch, which is kept; or why not.
+
+        Args:
+            most: bytes that they may take.
+        """
+
+    def some(self, count: int, rows: Tensor | None = None) -> Batch:
+        """These rows, or the first so many samples."""
+
+    def end(self) -> None:
+        """Let go of worker processes and of what is under way."""
+
+
+CROSS_ENTROPY = (
+    "How far the predicted probabilities are from the truth: a confident mistake costs most."
+)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A problem in plain words; names of columns and classes replace what is left out.
+
+    Attributes:
+        title: what is asked: "Who earns more than 50,000 dollars a year?".
+        rows: what the samples are, several of them: "people".
+        data: where they come from: "the US census of 1994".
+        groups: the sensitive groups in their order, several of each: "men", "women".
+        positive: what is true of the positive class, of several: "earn more than 50,000".
+        told: what a positive answer says of them: "predicted to earn over 50,000".
+        tasks: by the target of a head, what is answered, several of them: "left images".
+        wrong: what is wrong with such an answer: "are read wrong".
+        measures: objectives and metrics by name, in the problem's own words.
+        instead: by the name of an objective, the metric that says the same in plainer numbers.
+
+    >>> Wording(rows="people").groups
+    ()
+    """
+
+    title: str = ""
+    rows: str = "rows"
+    data: str = ""
+    groups: tuple[str, ...] = ()
+    positive: str = ""
+    told: str = ""
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    wrong: str = "are wrong"
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_tasks(
+        cls, title: str, rows: str, tasks: Mapping[str, str], *, wrong: str = "are wrong"
+    ) -> "Wording":
+        """The wording of a problem with a head for each task, whose accuracy is a metric.
+
+        >>> words = Wording.of_tasks("Which digits?", "pairs", {"left": "left digits"})
+        >>> words.measures["accuracy_left"].label, words.instead
+        ('right answers on left digits', {'left': 'accuracy_left'})
+        """
+        measures = {}
+        for head, one in tasks.items():
+            goal = f"fewer mistakes on {one}"
+            measures[head] = Measure(f"loss on {one} (cross-entropy)", goal, CROSS_ENTROPY)
+            measures[f"accuracy_{head}"] = Measure(
+                f"right answers on {one}",
+                goal,
+                f"The share of {one} that are answered rightly.",
+                "of 100",
+                larger=True,
+            )
+        instead = {head: f"accuracy_{head}" for head in tasks}
+        return cls(
+            title=title, rows=rows, tasks=tasks, wrong=wrong, measures=measures, instead=instead
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Problem(ABC):
+    """Data, objectives and a reference point, independent of model, method and device.
+
+    Attributes:
+        name: how runs call it.
+        objectives: what is traded, J of them.
+        reference: ``[J]``, the point hypervolume is measured from.
+        input_shape: the shape of one sample.
+        outputs: how many numbers a network gives per sample, or how many per head.
+        metrics: further numbers a front reports.
+        protocol: ``"clean"``, or ``"paper"`` with the published evaluation's quirks.
+        caveats: what its users should know of it, a sentence each.
+        spec: the name and settings that load it again; `None` for one built by hand.
+        wording: how it is told to whoever decides.
+
+    >>> from paretocosmos import load_problem
+    >>> problem = load_problem("toy_convex")
+    >>> problem.names, problem.reference, problem.split("val").inputs.shape
+    (('first', 'second'), (2.0, 2.0), torch.Size([128, 4]))
+    """
+
+    traceable: ClassVar[bool] = False
+    """`True` promises that a `prepare` of its own decides nothing in Python from values of tensors
+    and keeps no Python state between steps, so that fast engines and stacks of seeds may run it; a
+    subclass declares it anew."""
+
+    tabular: ClassVar[bool] = False
+    """Whether inputs are rows of a table: a column for each number, and for each category one."""
+
+    name: str
+    objectives: tuple[Objective, ...]
+    reference: tuple[float, ...]
+    input_shape: tuple[int, ...]
+    outputs: int | Mapping[str, int]
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    protocol: Protocol = "clean"
+    caveats: tuple[str, ...] = ()
+    spec: Spec | None = None
+    wording: Wording = field(default_factory=Wording, repr=False)
+
+    @abstractmethod
+    def split(self, name: Split) -> Batch:
+        """A whole split in memory, on the CPU, as it is kept; `prepare` makes inputs of it."""
+
+    def source(self, name: Split) -> Source | None:
+        """Where the samples of a split are read from; `None` where they are in memory."""
+        return None
+
+    def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
+        """Kept inputs as a network takes them: floats of that type, on the device they are on.
+
+        Called batch by batch, inside the step: images are kept as bytes, a quarter of the memory.
+        Tensor operations only, so that a step can be captured.
+        """
+        ready: Inputs = map_tensors(lambda t: t.to(dtype) if t.is_floating_point() else t, inputs)
+        return ready
+
+    @property
+    def about(self) -> Mapping[str, object]:
+        """What a prediction means, for readers of a run; empty where the names say it."""
+        return {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The objectives' names."""
+        return tuple(objective.name for objective in self.objectives)
+
+    @property
+    def batch_size(self) -> int | None:
+        """Training samples of a step, where the data decides; `None` where the settings do."""
+        return None
+
+    @property
+    def score_batch(self) -> int | None:
+        """Samples per score: a whole split (`None`), or the paper's mean over batches of 256."""
+        return PAPER_SCORE_BATCH if self.protocol == "paper" else None
+
+
+def check_protocol(protocol: str) -> None:
+    """Refuse an unknown protocol."""
+    if protocol not in ("clean", "paper"):
+        raise unknown("protocol", protocol, ("clean", "paper"))
+
+
+def check_split(split: str) -> Split:
+    """The split of that name, or a refusal."""
+    for known in SPLITS:
+        if split == known:
+            return known
+    raise unknown("split", split, SPLITS)
+
+
+def split_of(problem: Problem, name: Split) -> Batch:
+    """A split, or the sentence that it is missing."""
+    try:
+        return problem.split(name)
+    except (KeyError, IndexError) as error:
+        raise ConfigurationError(
+            f"`{problem.name}` has no split `{name}`; a problem has train, val and test"
+        ) from error
+
+
+def samples_in(problem: Problem, name: Split) -> int:
+    """How many samples a split has; nothing is read of one that is not in memory."""
+    source = problem.source(name)
+    return len(split_of(problem, name)) if source is None else source.samples
+
+
+def scored_on(problem: Problem, name: Split) -> list[tuple[tuple[Objective, ...], Batch | Source]]:
+    """What the objectives are scored on: a split in memory or its source, or one source each.
+
+    >>> from paretocosmos import load_problem
+    >>> ((objectives, samples),) = scored_on(load_problem("toy_convex"), "val")
+    >>> len(objectives), len(samples)
+    (2, 128)
+    """
+    source = problem.source(name)
+    if source is None:
+        return [(problem.objectives, split_of(problem, name))]
+    if not source.parts:
+        return [(problem.objectives, source)]
+    if problem.metrics:
+        raise metrics_apart(source.where)
+    return [((one,), source.parts[one.name]) for one in problem.objectives]
+
+
+def metrics_apart(where: str) -> ConfigurationError:
+    """The sentence about metrics where no sample has all targets."""
+    return ConfigurationError(
+        f"`metrics` are of samples that have all targets, found a source for each objective in "
+        f"{where}: leave them out, or give one source for all"
+    )
+
+
+def some_of(
+    problem: Problem, name: Split, count: int, generator: torch.Generator | None = None
+) -> Batch:
+    """Some samples of a split: the first so many, or any that a generator draws.
+
+    Of a source they are few, since each is read, and the first ones if it has no random access.
+    Where every objective has a source of its own, inputs and targets are mappings by objective
+    (`Source.parts`).
+    """
+    source, any_of = problem.source(name), None
+    count = count if source is None else min(count, FEW)
+    if generator is not None:
+        rows = torch.randperm(samples_in(problem, name), generator=generator)
+        any_of = rows[:count].sort().values
+    if source is not None:
+        return source.some(count, any_of)
+    whole = split_of(problem, name)
+
+    def picked(tensor: Tensor) -> Tensor:
+        return tensor[:count] if any_of is None else tensor[any_of.to(tensor.device)]
+
+    return Batch(map_tensors(picked, whole.inputs), map_tensors(picked, whole.targets))
+
+
+def shares_of(
+    problem: Problem, count: int, generator: torch.Generator | None = None
+) -> list[tuple[tuple[Objective, ...], Batch]]:
+    """Some training samples and the objectives that are trained on them: all, or one each."""
+    few, source = some_of(problem, "train", count, generator), problem.source("train")
+    if source is None or not source.parts:
+        return [(problem.objectives, few)]
+    inputs: Any = few.inputs
+    targets: Any = few.targets
+    return [((one,), Batch(inputs[one.name], targets[one.name])) for one in problem.objectives]
+
+
+def hash_data(problem: Problem) -> str:
+    """Return a hash of a problem's inputs and answers, order included.
+
+    A checksum that the problem has of its own is taken as it is. Of samples that are read during
+    the training, and perhaps at random, only the number and the shape count.
+    """
+    checksum = problem.about.get("sha256")
+    if checksum is not None:
+        return str(checksum)
+    digest = hashlib.blake2b(digest_size=16)
+    for name in SPLITS:
+        if problem.source(name) is None:
+            digest.update(_hash_tensors(vars(split_of(problem, name)).values()).encode())
+        else:
+            digest.update(f"{samples_in(problem, name)} {problem.input_shape}".encode())
+    return digest.hexdigest()
+
+
+def hash_answers(problem: Problem) -> str:
+    """Return a hash of what a problem's samples are compared with, order included.
+
+    It leaves out the inputs, which another machine may standardise to other last digits.
+    """
+    return _hash_tensors(problem.split(name).targets for name in SPLITS)
+
+
+def _hash_tensors(parts: Iterable[Tensor | Mapping[str, Tensor]]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+
+    def add(tensor: Tensor) -> Tensor:
+        digest.update(f"{tuple(tensor.shape)} {tensor.dtype} ".encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        return tensor
+
+    for part in parts:
+        map_tensors(add, part)
+    return digest.hexdigest()

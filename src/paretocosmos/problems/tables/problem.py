@@ -1,0 +1,396 @@
+"""Problems made of a table: predict a column, and treat sensitive groups alike."""
+
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning
+from paretocosmos.objectives import GroupObjective, Objective
+from paretocosmos.problems.base import (
+    Problem,
+    Protocol,
+    Split,
+    Wording,
+    check_protocol,
+    check_split,
+)
+from paretocosmos.problems.tables.cells import to_frame
+from paretocosmos.problems.tables.groups import Grouping, SmallGroups
+from paretocosmos.problems.tables.policy import (
+    build_gap,
+    build_metrics,
+    build_objectives,
+    build_wording,
+    compute_shares,
+    find_gap,
+    get_reference,
+)
+from paretocosmos.problems.tables.rows import (
+    PreparedTable,
+    check_compared_rows,
+    check_target_columns,
+    group_targets,
+    prepare_table,
+    to_batch,
+)
+from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables.targets import Answer, Task
+from paretocosmos.types import Batch
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableProblem(Problem):
+    """A problem whose inputs are the columns of a table, float32 ``[B, features]``.
+
+    Attributes:
+        splits: train, val and test.
+        table: the preprocessing, for rows to come.
+        target: the column that is predicted.
+        answer: what is predicted: one class or not, one of several, or a number.
+        grouping: which group a row belongs to; `None` where none are compared.
+    """
+
+    tabular: ClassVar[bool] = True
+
+    splits: Mapping[Split, Batch] = field(repr=False)
+    table: Table = field(repr=False)
+    target: str
+    answer: Answer = field(default=Answer(), repr=False)
+    grouping: Grouping | None = field(default=None, repr=False)
+
+    def split(self, name: Split) -> Batch:
+        check_split(name)
+        return self.splits[name]
+
+    def inputs_for(self, frame: "pd.DataFrame") -> Tensor:
+        """A network's inputs for new rows: ``[rows, features]``."""
+        return torch.from_numpy(self.table.transform(frame))
+
+    @property
+    def about(self) -> Mapping[str, object]:
+        about: dict[str, object] = {"target": self.target, "answer": self.answer.to_dict()}
+        if self.answer.task == "binary":
+            negative, positive = self.answer.classes
+            about |= {"positive": positive, "negative": negative}
+        if self.grouping is not None:
+            about |= {
+                "sensitive": self.grouping.called,
+                "groups": list(self.grouping.names),
+                "grouping": self.grouping.to_dict(),
+            }
+        return about
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TabularProblem(TableProblem):
+    """A two-class problem on a table: the loss against a gap between groups of people.
+
+    Inputs are float32 ``[B, features]``; targets are `label`, float32 0 or 1, and `sensitive`,
+    int64 from 0 to K - 1. A network gives one logit per row.
+
+    Attributes:
+        target: the column that is predicted.
+        grouping: which group a row belongs to.
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> draw = np.random.default_rng(1)
+    >>> frame = pd.DataFrame({"age": draw.integers(18, 70, 400)})
+    >>> frame["sex"] = draw.choice(["female", "male"], 400)
+    >>> frame["loan"] = np.where(draw.random(400) * 70 < frame["age"], "yes", "no")
+    >>> problem = TabularProblem.from_frame(frame, target="loan", sensitive="sex")
+    >>> problem.names, problem.groups, problem.positive
+    (('binary_cross_entropy', 'tpr_gap'), ('female', 'male'), 'yes')
+    """
+
+    grouping: Grouping = field(repr=False)
+
+    @property
+    def positive(self) -> str:
+        """The class that a positive logit means."""
+        return self.answer.classes[1]
+
+    @property
+    def negative(self) -> str:
+        """The other class, or what stands for all the others."""
+        return self.answer.classes[0]
+
+    @property
+    def sensitive(self) -> str:
+        """The columns whose groups of people are compared; no features."""
+        return self.grouping.called
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the K sensitive groups, in the order of their numbers."""
+        return self.grouping.names
+
+    @property
+    def about(self) -> Mapping[str, object]:
+        return {key: value for key, value in super().about.items() if key != "answer"}
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: "pd.DataFrame",
+        *,
+        target: str,
+        sensitive: str | Sequence[str],
+        small_groups: SmallGroups = "keep",
+        positive: object = None,
+        fairness: str | type[GroupObjective] = "tpr_gap",
+        categorical: Collection[str] = (),
+        drop: Collection[str] = (),
+        keep: Collection[str] = (),
+        name: str = "table",
+        seed: int = 1,
+        val: "pd.DataFrame | None" = None,
+        test: "pd.DataFrame | None" = None,
+        reference: tuple[float, float] = (2.0, 2.0),
+        protocol: Protocol = "clean",
+    ) -> "TabularProblem":
+        """Split a frame 70/10/20, encode it, and pair cross-entropy with a fairness objective.
+
+        Args:
+            frame: one row per person; never modified.
+            target: the column to predict.
+            sensitive: the column whose groups are compared; two groups or more, in sorted order or
+                in that of its pandas categories. It is not a feature. Of several columns the
+                groups are their combinations, and the gaps by each column alone are metrics.
+                Numbers may be cut: ``"age:5"`` makes five groups of about equal size,
+                ``"age:30/60"`` cuts at these values.
+            small_groups: groups with fewer than 30 rows to train on, or without positive rows
+                where the objective needs some: ``"keep"`` them and warn, ``"pool"`` them into one,
+                or ``"refuse"``.
+            positive: the class that counts as positive; every other class is negative. It may be
+                left out where two classes say it themselves (`True`, 1, ``"yes"``), or are pandas
+                categories in order, of which the second is positive.
+            fairness: what is compared between groups: ``"tpr_gap"``, ``"demographic_parity"``,
+                ``"equalized_odds"``, ``"fpr_gap"``, ``"accuracy_gap"``, ``"worst_group"``; or the
+                paper's difference of counts, ``"deo"``; or a class of one's own, derived from
+                `RateObjective` or `GroupObjective`.
+            categorical: columns to read as categories although they hold numbers.
+            drop: columns to leave out.
+            keep: columns to learn from although they seem to be identifiers (a number of its own
+                in every row, text that differs in most), which are left out with a warning.
+            name: how runs call the problem.
+            seed: decides which rows are train, val and test.
+            val: rows to validate on; a share of `frame` if `None`.
+            test: rows to test on; a share of `frame` if `None`.
+            reference: the point hypervolume is measured from.
+            protocol: ``"clean"`` fits the preprocessing on the train rows, ``"paper"`` on all.
+
+        Returns:
+            The problem.
+
+        >>> import pandas as pd
+        >>> people = pd.DataFrame({"age": [20, 30, 40, 50] * 50, "sex": ["f", "m", "m", "f"] * 50})
+        >>> people["rich"] = people["age"] > 30
+        >>> problem = TabularProblem.from_frame(people, target="rich", sensitive="sex")
+        >>> problem.names, problem.groups, len(problem.split("train"))
+        (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 140)
+        """
+        several = [sensitive] if isinstance(sensitive, str | int) else sensitive
+        problem = build_table(
+            frame,
+            target=str(target),
+            sensitive=[str(name) for name in several],
+            small_groups=small_groups,
+            positive=positive,
+            fairness=fairness,
+            categorical=categorical,
+            drop=drop,
+            keep=keep,
+            name=name,
+            seed=seed,
+            val=val,
+            test=test,
+            reference=reference,
+            protocol=protocol,
+        )
+        assert isinstance(problem, TabularProblem)
+        return problem
+
+
+def build_table(
+    frame: "pd.DataFrame",
+    *,
+    target: str,
+    task: Task = "binary",
+    sensitive: Sequence[str] = (),
+    small_groups: SmallGroups = "keep",
+    positive: object = None,
+    fairness: str | type[GroupObjective] | None = None,
+    categorical: Collection[str] = (),
+    drop: Collection[str] = (),
+    keep: Collection[str] = (),
+    balanced: bool = False,
+    name: str = "table",
+    seed: int = 1,
+    val: "pd.DataFrame | None" = None,
+    test: "pd.DataFrame | None" = None,
+    reference: tuple[float, ...] | None = None,
+    protocol: Protocol = "clean",
+) -> TableProblem:
+    """Split a frame, encode it, and pair what can be traded.
+
+    With groups, the loss and the gap between them; without, for classes the loss of each, for a
+    number too high against too low predictions. Losses of numbers are in units of the target's
+    deviation; the metrics `rmse` and `mae` are in its own.
+
+    `TabularProblem.from_frame` describes the arguments. Here `task` says what is predicted: one
+    class or not (`binary`), one of several `classes`, or a `number`; `sensitive` may be empty; and
+    `balanced` weights the rows to train on so that all classes weigh the same.
+    """
+    check_protocol(protocol)
+    clean, compares_rates = protocol == "clean", task == "binary" and len(sensitive) > 0
+    if not clean and not compares_rates:
+        raise ConfigurationError(
+            "the protocol `paper` is for two classes and groups, as in the paper: use `clean`"
+        )
+    kind = find_gap(Answer(task), fairness) if sensitive else None
+    data = prepare_table(
+        {"train": frame, "val": val, "test": test},
+        target=target,
+        sensitive=sensitive,
+        categorical=categorical,
+        drop=drop,
+        keep=keep,
+        seed=seed,
+        read=clean,
+    )
+    answer = _fit_answer(data, target, task, positive)
+    label, how = answer.labels(data.frame[target]), small_groups if clean else None
+    targets, grouping, gap = _compare_groups(data, label, sensitive, kind, how, compares_rates)
+    objectives = _objectives(answer, gap, label[data.rows["train"]])
+    table, splits = data.encode(targets, categorical=categorical, on_all=not clean)
+    if balanced:
+        splits["train"] = balance_classes(splits["train"], answer)
+    kind_of_problem: type[TableProblem] = TabularProblem if compares_rates else TableProblem
+    return kind_of_problem(
+        name=name,
+        objectives=objectives,
+        reference=reference or tuple(get_reference(one, answer) for one in objectives),
+        input_shape=(len(table.features),),
+        outputs=answer.outputs,
+        metrics=build_metrics(answer, grouping, objectives),
+        protocol=protocol,
+        splits=splits,
+        table=table,
+        target=target,
+        answer=answer,
+        grouping=grouping,
+        wording=Wording() if compares_rates else build_wording(answer, objectives),
+    )
+
+
+def _compare_groups(
+    data: PreparedTable,
+    label: npt.NDArray[Any],
+    sensitive: Sequence[str],
+    kind: type[GroupObjective] | None,
+    how: SmallGroups | None,
+    compares_rates: bool,
+) -> tuple[dict[str, npt.NDArray[Any]], Grouping | None, GroupObjective | None]:
+    """Return the targets of the rows, their groups, and the objective that compares these."""
+    if kind is None:
+        return {"label": label}, None, None
+    positives = compares_rates and "positives" in kind.over
+    grouping, people = data.group(sensitive, label, how=how, positives=positives)
+    gap = build_gap(kind, len(grouping.names))
+    if compares_rates:
+        classes = label.astype(np.int64)
+        check_compared_rows(data.rows, classes, people["sensitive"], grouping.names, gap)
+    return {"label": label, **people}, grouping, gap
+
+
+def _fit_answer(data: PreparedTable, target: str, task: Task, positive: object) -> Answer:
+    if task == "binary":
+        return Answer.fit_binary(data.frame[target], positive)
+    train = data.frame[target].iloc[data.rows["train"]]
+    return Answer.fit_number(train) if task == "number" else Answer.fit_classes(train)
+
+
+def _objectives(
+    answer: Answer, gap: GroupObjective | None, label: npt.NDArray[Any]
+) -> tuple[Objective, ...]:
+    """Return what is traded, given the labels to train on; warn if no groups are compared."""
+    shares: tuple[float, ...] = ()
+    if gap is None and answer.task != "number":
+        shares = compute_shares(label, len(answer.classes))
+        if not all(shares):
+            lost = answer.classes[shares.index(0)]
+            raise DataError(f"no training row has the class `{lost}`: add some")
+    objectives = build_objectives(answer, gap, classes=answer.classes, shares=shares)
+    if gap is None:
+        against = " against ".join(f"`{one.name}`" for one in objectives)
+        warnings.warn(
+            "no `sensitive` column is named, so no groups are compared; the objectives are "
+            f"{against}",
+            DataWarning,
+            stacklevel=5,
+        )
+    return objectives
+
+
+def balance_classes(batch: Batch, answer: Answer) -> Batch:
+    """Weight rows to train on so that every class weighs the same, and a row 1 on average."""
+    if answer.task == "number":
+        raise ConfigurationError(
+            '`class_weight="balanced"` is for classes, found a number to predict: leave it out'
+        )
+    codes = batch.targets["label"].long()
+    counts = torch.bincount(codes, minlength=len(answer.classes))
+    weight = (len(codes) / (counts > 0).sum() / counts)[codes]
+    return Batch(batch.inputs, {**batch.targets, "weight": weight.float()})
+
+
+def label_rows(
+    frame: "pd.DataFrame",
+    *,
+    table: Table,
+    about: Mapping[str, Any],
+    objectives: tuple[Objective, ...],
+    reference: tuple[float, ...],
+    name: str,
+) -> TableProblem:
+    """Return a finished training's problem on other rows, all of which are `test`.
+
+    Args:
+        frame: has the columns of the table, the target and the sensitive columns.
+        table: the fitted preprocessing.
+        about: the training's record of its problem.
+        objectives: what was traded, the gap between groups last.
+        reference: the point hypervolume is measured from.
+        name: what to call it.
+    """
+    frame, target, answer = to_frame(frame), str(about["target"]), Answer.from_about(about)
+    kind: type[TableProblem] = TableProblem
+    if "answer" not in about:
+        kind, answer = TabularProblem, Answer("binary", (about["negative"], about["positive"]))
+    grouping = Grouping.from_dict(about["grouping"]) if "grouping" in about else None
+    check_target_columns(frame, target, grouping)
+    inputs = table.transform(frame)
+    targets = {"label": answer.labels(frame[target]), **group_targets(frame, grouping)}
+    return kind(
+        name=name,
+        objectives=objectives,
+        reference=reference,
+        input_shape=(inputs.shape[1],),
+        outputs=answer.outputs,
+        metrics=build_metrics(answer, grouping, objectives),
+        splits={"test": to_batch(inputs, targets, np.arange(len(frame)))},
+        table=table,
+        target=target,
+        answer=answer,
+        grouping=grouping,
+    )

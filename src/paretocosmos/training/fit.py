@@ -16,6 +16,7 @@ from paretocosmos.conditioning import networks_of
 from paretocosmos.config.plan import Plan, check_seed
 from paretocosmos.config.resolve import PlanOptions, make_plan
 from paretocosmos.errors import ConfigurationError, DataError, LostProcessError, RunError
+from paretocosmos.io.files import sweep
 from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem
@@ -45,6 +46,7 @@ def write_pages(runs: Sequence[Run], together: Path | None = None) -> None:
             for run, look in zip(runs, view.looks, strict=True):
                 write_report(run.folder / PAGE, dataclasses.replace(view, looks=[look]))
             if together is not None:
+                sweep(together, of=PAGE)  # what a killed process left half written
                 write_report(together / PAGE, view)
             print_note(f"page: {(together or runs[0].folder) / PAGE}")
         except ConfigurationError as error:
@@ -179,9 +181,17 @@ def fit(
         for part, listeners.progress in zip(parts, shown, strict=True):
             done |= {run.record["seed"]: run for run in _train(part, engine, listeners, processes)}
         runs = [done[plan.seed] for plan in plans]
-        if report and processes.first and (parts or any(run.report is None for run in runs)):
-            write_pages(runs, folders[0].parent if len(runs) > 1 else None)
+        if report and processes.first:
+            _update_pages(runs, rewrite=bool(parts))
     return runs if several else done[seed]
+
+
+def _update_pages(runs: Sequence[Run], *, rewrite: bool) -> None:
+    """Write the runs' pages, and one of all of them, after a training or where one is missing."""
+    together = runs[0].folder.parent if len(runs) > 1 else None
+    folders = [run.folder for run in runs] + ([] if together is None else [together])
+    if rewrite or not all((folder / PAGE).exists() for folder in folders):
+        write_pages(runs, together)
 
 
 def _loaded(plan: Plan, folder: Path) -> Run:

@@ -25,8 +25,8 @@ import torch
 from paretocosmos import Run, fit, load_problem
 from paretocosmos.paper.recipe import Experiment
 from paretocosmos.problems import SPLITS, Problem
+from paretocosmos.runs.checkpoint import find_newest_checkpoint
 from paretocosmos.runs.provenance import provenance
-from paretocosmos.runs.saved import checkpoint_in
 
 PROBLEMS = ("easy", "hard", "three", "four", "ten")
 METHODS = ("cosmos", "single_task")
@@ -143,7 +143,7 @@ def cell(problem: Problem, wanted: dict[str, Any], arguments: argparse.Namespace
             out=out,
             resume=out.exists(),
         )
-        shutil.rmtree(checkpoint_in(out).parent, ignore_errors=True)
+        shutil.rmtree(find_newest_checkpoint(out).parent, ignore_errors=True)
     record, samples = run.record, len(problem.split("train"))
     networks = len(record["networks"])
     seconds = {

@@ -29,8 +29,7 @@ from paretocosmos.explorer import (
     Words,
     write_report,
 )
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import Front, even_rays
 from paretocosmos.runs.provenance import provenance
 
 RAYS, RUNS = 1001, 5

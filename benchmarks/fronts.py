@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from paretocosmos import fit, load_problem
-from paretocosmos.evaluation.evaluate import evaluate
+from paretocosmos import evaluate, fit, load_problem
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
 from paretocosmos.runs.provenance import provenance

@@ -17,9 +17,8 @@ from typing import Any
 import torch
 from scipy.stats import spearmanr
 
-from paretocosmos import fit, load_problem
-from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.pareto.front import Front
+from paretocosmos import evaluate, fit, load_problem
+from paretocosmos.pareto import Front
 from paretocosmos.problems import SPLITS
 from paretocosmos.registry import find
 from paretocosmos.runs.provenance import provenance

@@ -33,12 +33,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from paretocosmos.evaluation.rates import (
-    compute_gap_interval,
-    compute_gap_limit,
-    compute_share_interval,
-)
-from paretocosmos.pareto.front import Array
+from paretocosmos.evaluation import compute_gap_interval, compute_gap_limit, compute_share_interval
+from paretocosmos.pareto import Array
 from paretocosmos.runs.provenance import provenance
 
 TABLES, ORACLE = 2000, 40_000

@@ -32,7 +32,7 @@ from benchmarks._corpora import NAMES, corpora, even_windows, foreign
 from paretocosmos import condition, even_rays, hypervolume
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.io.palette import DARK, LIGHT, RUNS
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.runs.provenance import provenance
 

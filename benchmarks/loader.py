@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from paretocosmos import fit
-from paretocosmos.evaluation.samples import move_batch
+from paretocosmos.evaluation import move_batch
 from paretocosmos.objectives import CrossEntropy
 from paretocosmos.problems.images.problem import HEADS, ImageProblem
 from paretocosmos.runs.provenance import provenance

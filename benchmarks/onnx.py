@@ -26,7 +26,7 @@ from torch import Tensor
 
 from paretocosmos import fit
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.evaluation.threshold import MIDDLE
+from paretocosmos.evaluation import MIDDLE
 from paretocosmos.export import Exported, export
 from paretocosmos.export.formats import draw_rows, relative_difference
 from paretocosmos.export.network import ExportedNetwork, plan_export

@@ -30,7 +30,7 @@ from benchmarks._clients import Log, Question, asking
 from benchmarks._served import cpu_seconds, free_port, megabytes, server
 from paretocosmos import fit
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.pareto.rays import sample_rays
+from paretocosmos.pareto import sample_rays
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.provenance import provenance
 from paretocosmos.runs.run import Run

@@ -21,10 +21,9 @@ from paretocosmos.paper.collect import collect
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.problems import Problem, load_problem
-from paretocosmos.problems.images.composites import Composites
-from paretocosmos.problems.images.idx import read_pair
-from paretocosmos.problems.images.kept import kept
-from paretocosmos.runs.checkpoint import flaw_of
+from paretocosmos.problems.images.composites import Composites, load_or_compose
+from paretocosmos.problems.images.files import read_pair
+from paretocosmos.runs.checkpoint import find_flaw
 from paretocosmos.runs.load import load_run
 from paretocosmos.training.fit import fit
 
@@ -240,7 +239,7 @@ def _of_checkpoints(folder: Path) -> list[Artefact]:
         return [(place / name).read_bytes() for name in RESULTS]
 
     def looked(place: Path) -> Any:
-        flaw = flaw_of(place / last, 2)
+        flaw = find_flaw(place / last, 2)
         return "intact" if flaw is None else "damaged"
 
     def alone(place: Path) -> Any:
@@ -296,7 +295,7 @@ def _of_images(good: Path) -> list[Artefact]:
 
     def remembered(place: Path) -> Any:
         os.environ["XDG_CACHE_HOME"] = os.environ["PARETOCOSMOS_CACHE"] = str(place)
-        made, sha256 = kept("pairs", lambda: composites)
+        made, sha256 = load_or_compose("pairs", lambda: composites)
         return made.images.tobytes(), made.labels.tobytes(), made.counts, sha256
 
     remembered(folder)

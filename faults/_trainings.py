@@ -12,7 +12,7 @@ from paretocosmos.errors import ParetoCosmosError
 from paretocosmos.paper.collect import collect
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
-from paretocosmos.runs.saved import saved_in
+from paretocosmos.runs.checkpoint import list_checkpoints
 from paretocosmos.training.compare import compare
 from paretocosmos.training.fit import fit
 
@@ -170,7 +170,7 @@ def checkpoints_in(out: Path) -> list[tuple[Path, int]]:
     found = []
     for run in _runs(out):
         begun = json.loads((run / "run.json").read_text())["status"] != "finished"
-        saved = saved_in(run) if begun else {}
+        saved = list_checkpoints(run) if begun else {}
         found += [(path, len(saved)) for path in saved.values()]
     return found
 

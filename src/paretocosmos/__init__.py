@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from paretocosmos.problems.tables import TabularProblem
     from paretocosmos.runs.load import load_run
     from paretocosmos.runs.run import Run
-    from paretocosmos.runs.zoo import load
     from paretocosmos.training.callbacks import Callback
     from paretocosmos.training.fit import fit
 
@@ -62,7 +61,7 @@ _PLACES = {
     "errors": ("ParetoCosmosError",),
     "evaluation.evaluate": ("evaluate",),
     "pareto.front": ("Front",),
-    "runs.load": ("load_run",),
+    "runs.load": ("load", "load_run"),
     "methods": ("Method",),
     "methods.cosmos": ("Cosmos",),
     "pareto.metrics": ("hypervolume",),
@@ -72,7 +71,6 @@ _PLACES = {
     "problems.tables.problem": ("TabularProblem",),
     "pareto.rays": ("even_rays", "sample_rays"),
     "runs.run": ("Run",),
-    "runs.zoo": ("load",),
     "pareto.scalarize": ("cosmos_loss",),
     "training.callbacks": ("Callback",),
     "training.fit": ("fit",),

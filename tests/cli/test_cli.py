@@ -30,10 +30,9 @@ from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.problems import Problem, Split
-from paretocosmos.runs.checkpoint import load_tensors
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.record import FORMAT
-from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.types import Batch
@@ -652,7 +651,7 @@ def test_losses_that_are_no_numbers_stop_the_training(cli: Call, value: str) -> 
     given = ("train", f"{__name__}:point", *SMALL, "--set", f"bad={value}", "--out", "run")
     ended = cli(*given, "--json")
     _one_sentence(ended, rf"loss of `far` became {value} at step 1 of epoch 1.*learning_rate=1e-4")
-    assert load_tensors(checkpoint_in(Path("run")))[1]["epoch"] == 0
+    assert load_tensors(find_newest_checkpoint(Path("run")))[1]["epoch"] == 0
     _one_sentence(cli("evaluate", "run", "--trust", "tests"), "is not finished")
     _one_sentence(cli(*given, "--json", "--resume"), "became")  # the same data, the same end
     _one_sentence(cli(*given, "--set", "bad=1"), "exists")
@@ -678,7 +677,7 @@ def test_a_full_disk_at_any_time(cli: Call, pages: None, tmp_path: Path, finishe
         ended = cli(*given)
     _one_sentence(ended, r"epoch-0.safetensors.*make room or choose another folder.*--resume")
     assert list(tmp_path.iterdir()) == []
-    last = checkpoint_in(finished).stat().st_size
+    last = find_newest_checkpoint(finished).stat().st_size
     with files_at_most(last + 100):  # training fits, the page does not
         ended = cli(*given)
     _one_sentence(ended, r"report.html.*what was saved before is intact.*--resume")

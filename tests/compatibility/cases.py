@@ -161,6 +161,10 @@ BEGUN: dict[str, dict[str, Any]] = {
     "epo": {"problem": "toy_convex", "method": "epo", "preset": "paper", **MLP},
     "seeds": {**RUNS["concat"], "seeds": (1, 2)},
     "texts": RUNS["token"],
+    "tilt": {
+        "problem": "people",
+        "settings": {"hidden": (4,), "batch_size": 32, "evaluate_every": 1},
+    },
 }
 """What `fit` was called with for each folder in `begun/`, where it stopped after two of four
 epochs."""

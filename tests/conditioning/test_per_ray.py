@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning import Concat, PerRayEnsemble, Unconditioned, networks_of
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto.rays import even_rays, sample_rays
+from paretocosmos.pareto import even_rays, sample_rays
 
 
 class Constant(nn.Module):

@@ -14,20 +14,18 @@ import torch
 from tests.small import few_digits, plan_of
 from torch import nn
 
-from paretocosmos import registry
+from paretocosmos import evaluate, registry
 from paretocosmos.conditioning import PerRayEnsemble, networks_of
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import DivergedError, EngineWarning
-from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.separate import Separate
 from paretocosmos.objectives import MeanSquaredError
+from paretocosmos.pareto import even_rays
 from paretocosmos.pareto.metrics import hypervolume
-from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem, Split, load_problem
-from paretocosmos.runs.checkpoint import load_tensors
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.runs.run import Run
-from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training import fit as training
 from paretocosmos.training import network_stack
 from paretocosmos.training.engine import Engine, choose_engine
@@ -199,7 +197,7 @@ def test_an_objectives_training_loss_is_that_of_who_is_trained_for_it(tmp_path: 
 
 def _near(one: Run, two: Run) -> None:
     """The last checkpoints (weights, moments, method's state), and the fronts."""
-    saved = [load_tensors(checkpoint_in(run.folder))[0] for run in (one, two)]
+    saved = [load_tensors(find_newest_checkpoint(run.folder))[0] for run in (one, two)]
     assert set(saved[0]) == set(saved[1])
     for name, value in saved[0].items():
         if name != "rng.torch" and not name.endswith("gap"):  # a gap is rounding itself

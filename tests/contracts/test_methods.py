@@ -17,7 +17,7 @@ from torch import Tensor
 from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError, FrontWarning, ParetoCosmosError
 from paretocosmos.methods import FixedRays, Method, State
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 
 NAMES = registry.names("methods")
 FIXED = [name for name in NAMES if issubclass(registry.find("methods", name), FixedRays)]  # type: ignore[arg-type]

@@ -7,10 +7,10 @@ import pytest
 from fairlearn.metrics import equal_opportunity_difference
 from tests.estimators.conftest import People
 
+from paretocosmos import evaluate
 from paretocosmos.errors import ConfigurationError, FrontWarning, InfeasibleError
 from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
-from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.pareto.front import Point
+from paretocosmos.pareto import Point
 
 
 def test_the_copy_predicts_at_the_chosen_ray(fair: ParetoClassifier, people: People) -> None:

@@ -24,10 +24,10 @@ from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
 from paretocosmos.estimators.inputs import columns_of, name_of
 from paretocosmos.explorer import explore, look_at
 from paretocosmos.export import Exported, export
-from paretocosmos.export._fairness import fairness
+from paretocosmos.export.card import describe_fairness
 from paretocosmos.export.network import plan_export
-from paretocosmos.runs.labelled import labelled
-from paretocosmos.runs.like import as_run, predicts_at
+from paretocosmos.runs.load import problem_from_rows
+from paretocosmos.runs.run import predicts_at, to_run
 from paretocosmos.serving import Settings
 from paretocosmos.serving.service import Service
 
@@ -36,7 +36,7 @@ THRESHOLD = 0.37
 
 
 @pytest.fixture(scope="module")
-def chosen(fair: ParetoClassifier) -> ParetoClassifier:
+def choose_samples(fair: ParetoClassifier) -> ParetoClassifier:
     return fair.choose(weights=[0.8, 0.2], threshold=THRESHOLD)
 
 
@@ -103,13 +103,13 @@ def test_its_card_says_which_input_is_the_group(given: str, some: People) -> Non
     rows: Any = x.to_numpy() if given == "an array" else x
     sex: Any = x["sex"] if given == "a column" else x["sex"].to_numpy()
     fitted = ParetoClassifier(epochs=1, random_state=0).fit(rows, some.rich, sensitive=sex)
-    said = " ".join(fairness(as_run(fitted)))  # an export takes long and writes the same
+    said = " ".join(describe_fairness(to_run(fitted)))  # an export takes long and writes the same
     name = "x1" if given == "an array" else "sex"
     assert f"The groups of {name} are compared: 0, 1. Its input {name} tells" in said
     assert "estimates from its inputs" in said
     assert "not an input" not in said
     apart = ParetoClassifier(epochs=1, random_state=0).fit(x[["age"]], some.rich, sensitive=sex)
-    said = " ".join(fairness(as_run(apart)))
+    said = " ".join(describe_fairness(to_run(apart)))
     assert "That column is not an input" in said
     assert "estimates from the other columns" in said
 
@@ -151,7 +151,7 @@ def test_a_saved_one_is_evaluated_on_rows_with_answers(
 ) -> None:
     run = load_run(saved)
     frame = strangers.x.assign(rich=strangers.rich, sex=strangers.sex)
-    front = evaluate(run.model, labelled(run, frame), rays=[list(chosen.choice_.ray)])
+    front = evaluate(run.model, problem_from_rows(run, frame), rays=[list(chosen.choice_.ray)])
     said = chosen.predict_proba(strangers.x)[:, 1] > 0.5
     assert front.metrics["accuracy"][0] == accuracy_score(strangers.rich == "yes", said)
 
@@ -176,7 +176,7 @@ def test_a_server_decides_at_its_threshold(chosen: ParetoClassifier, saved: Path
 
 
 def test_a_page_counts_the_rows_held_out(chosen: ParetoClassifier, tmp_path: Path) -> None:
-    view = look_at([as_run(chosen)])
+    view = look_at([to_run(chosen)])
     (look,) = view.looks
     assert view.groups == ("f", "m")
     assert [front.split for front in look.fronts] == ["val"]
@@ -200,17 +200,17 @@ def test_a_page_counts_the_rows_held_out(chosen: ParetoClassifier, tmp_path: Pat
 def test_numbers_and_several_classes(people: People, some: People, sided: ParetoRegressor) -> None:
     """What is exported, before it is written: PyTorch's side of the file."""
     even = torch.full((1, 2), 0.5)
-    found = plan_export(as_run(sided), 0.5)
+    found = plan_export(to_run(sided), 0.5)
     assert found.outputs == ("prediction",)
     (number,) = found.network(torch.from_numpy(sided.encode(people.x)), even)
     np.testing.assert_allclose(number, sided.predict(people.x), rtol=1e-4)
     several = ParetoClassifier(**few).fit(some.x, some.kind)
-    network = plan_export(as_run(several), 0.5).network
+    network = plan_export(to_run(several), 0.5).network
     x, third = torch.from_numpy(several.encode(people.x)), torch.full((1, 3), 1 / 3)
     chance, decision = network(x, third)
     np.testing.assert_allclose(chance, several.predict_proba(people.x), atol=1e-5)
     np.testing.assert_array_equal(several.classes_[decision], several.predict(people.x))
-    samples = look_at([as_run(several)]).samples
+    samples = look_at([to_run(several)]).samples
     assert samples is not None
     assert samples.columns == ("age", "skill", "work", "size")
 
@@ -218,7 +218,7 @@ def test_numbers_and_several_classes(people: People, some: People, sided: Pareto
 def test_a_base_is_a_column_of_its_own(some: People) -> None:
     fitted = ParetoClassifier(base=LogisticRegression(), **few).fit(some.x, some.rich)
     with pytest.warns(DataWarning, match="`base` is not part of it.*`score of base`.*encode"):
-        run = as_run(fitted)
+        run = to_run(fitted)
     assert run.table is not None
     x = fitted.encode(some.x)
     at = run.table.columns.index("score of base")
@@ -232,10 +232,10 @@ def test_a_base_is_a_column_of_its_own(some: People) -> None:
 def test_of_a_pipeline_the_last_step_is_taken(fair: ParetoClassifier) -> None:
     whole = make_pipeline(StandardScaler(), fair)
     with pytest.warns(DataWarning, match="the steps before `paretoclassifier` are not included"):
-        run = as_run(whole)
+        run = to_run(whole)
     assert run.model is fair.model_
     with pytest.raises(ConfigurationError, match="found LogisticRegression"):
-        as_run(make_pipeline(StandardScaler(), LogisticRegression()))
+        to_run(make_pipeline(StandardScaler(), LogisticRegression()))
 
 
 def test_several_targets_are_no_run(some: People) -> None:

@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators import ParetoClassifier, best_within, choose_in, front_hypervolume
+from paretocosmos.pareto import as_rays
 from paretocosmos.pareto.metrics import hypervolume
-from paretocosmos.pareto.rays import as_rays
 
 NAMES = ("binary_cross_entropy", "tpr_gap")
 

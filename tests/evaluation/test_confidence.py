@@ -14,8 +14,7 @@ from paretocosmos.evaluation import (
     compute_share_interval,
 )
 from paretocosmos.objectives import BinaryCrossEntropy, TprGap, accuracy
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.selection import Criteria
+from paretocosmos.pareto import Criteria, Front
 from paretocosmos.types import Batch
 
 POSITIVES = (40, 200)  # of the two groups; as many negatives, all told apart

@@ -10,13 +10,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.evaluation.diagnostics import compute_sensitivity, diagnose, find_problems
-from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.evaluation.intervals import bootstrap_intervals, draw_paired_scores
-from paretocosmos.evaluation.samples import load_samples_for
+from paretocosmos import evaluate
+from paretocosmos.evaluation import (
+    bootstrap_intervals,
+    compute_sensitivity,
+    diagnose,
+    draw_paired_scores,
+    find_problems,
+    load_samples_for,
+)
 from paretocosmos.objectives import MeanSquaredError, Objective
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import Front, even_rays
 from paretocosmos.problems import Problem, Split
 from paretocosmos.types import Batch, Inputs, Outputs, Targets
 

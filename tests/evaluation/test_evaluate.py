@@ -13,17 +13,15 @@ import torch.nn.functional as F
 from tests.small import few_digits
 from torch import Tensor, nn
 
+from paretocosmos import evaluate
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning import Concat, TransposedConv
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import evaluate as evaluation
-from paretocosmos.evaluation import samples
-from paretocosmos.evaluation.evaluate import evaluate, predict_at_rays
-from paretocosmos.evaluation.samples import move_batch, move_to_evaluate
+from paretocosmos.evaluation import move_batch, move_to_evaluate, predict_at_rays, samples
 from paretocosmos.objectives import MeanSquaredError
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import Front, even_rays
 from paretocosmos.problems import Problem, Protocol, Split, load_problem
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.problems.tables import TabularProblem

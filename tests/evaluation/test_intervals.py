@@ -10,10 +10,11 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from paretocosmos.estimators.objectives import in_unit
-from paretocosmos.evaluation import compute_gap_interval, compute_share_interval
-from paretocosmos.evaluation.intervals import (
+from paretocosmos.evaluation import (
     bootstrap_intervals,
+    compute_gap_interval,
     compute_intervals,
+    compute_share_interval,
     draw_paired_scores,
 )
 from paretocosmos.objectives import (

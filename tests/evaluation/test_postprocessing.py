@@ -11,7 +11,7 @@ from fairlearn.metrics import demographic_parity_difference, equal_opportunity_d
 
 from paretocosmos import Run, TabularProblem, evaluate, fit
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.evaluation import pooled_gaps
+from paretocosmos.evaluation import pool_gaps
 
 ORACLES = {
     "tpr_gap": equal_opportunity_difference,
@@ -50,11 +50,11 @@ def _counted(run: Run, ray: Any, splits: tuple[str, ...], name: str) -> float:
 
 @pytest.mark.parametrize("name", ORACLES)
 def test_gaps_of_a_front_are_those_of_both_splits(run: Run, name: str) -> None:
-    gaps = pooled_gaps(run.model, run.problem())
+    gaps = pool_gaps(run.model, run.problem())
     assert gaps is not None
     rays = [[0.9, 0.1], [0.4, 0.6]]
     val = evaluate(run.model, run.problem(), split="val", rays=rays)
-    found = gaps.into(val)
+    found = gaps.replace_gaps(val)
     column = found.values[:, 1] if name in found.names else found.metrics[name]
     expected = [_counted(run, ray, ("train", "val"), name) for ray in rays]
     assert column == pytest.approx(expected, abs=1e-3)
@@ -94,4 +94,4 @@ def test_without_a_bound_nothing_is_pooled(run: Run) -> None:
 def test_other_networks_are_judged_on_val(people: pd.DataFrame, tmp_path: Path) -> None:
     problem = TabularProblem.from_frame(people, target="rich", sensitive="sex")
     other = fit(problem, preset="paper", epochs=1, out=tmp_path / "run", report=False)
-    assert pooled_gaps(other.model, problem) is None
+    assert pool_gaps(other.model, problem) is None

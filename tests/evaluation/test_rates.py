@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from paretocosmos.evaluation.rates import (
-    Pairs,
-    compute_critical_value,
-    compute_gap_interval,
-    compute_gap_limit,
-    compute_share_interval,
-)
-from paretocosmos.pareto.front import Array
+from paretocosmos.evaluation import compute_gap_interval, compute_gap_limit, compute_share_interval
+from paretocosmos.evaluation.rates import Pairs, compute_critical_value
+from paretocosmos.pareto import Array
 
 
 def counts(*groups: tuple[float, float]) -> Array:

@@ -10,7 +10,7 @@ from torch import Tensor
 from paretocosmos import Front, even_rays
 from paretocosmos.errors import InfeasibleError
 from paretocosmos.evaluation import refine_choice
-from paretocosmos.pareto.selection import Criteria
+from paretocosmos.pareto import Criteria
 
 SEEN: list[Tensor] = []
 

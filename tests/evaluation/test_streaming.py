@@ -13,18 +13,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos import DataProblem, condition
+from paretocosmos import DataProblem, condition, evaluate
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.evaluation import evaluate as evaluation
-from paretocosmos.evaluation import scoring
-from paretocosmos.evaluation.evaluate import (
-    evaluate,
+from paretocosmos.evaluation import (
+    Samples,
+    Share,
     evaluate_parts,
     evaluate_shares,
+    load_samples_for,
     predict_at_rays,
     predict_blocks,
+    scoring,
 )
-from paretocosmos.evaluation.samples import Samples, Share, load_samples_for
+from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.objectives import (
     CrossEntropy,
     MeanSquaredError,
@@ -34,8 +35,7 @@ from paretocosmos.objectives import (
     streaming,
     weighted_sums,
 )
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import Front, even_rays
 from paretocosmos.problems import Problem, Protocol, Split
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runtime.distributed import Processes

@@ -23,7 +23,7 @@ from paretocosmos.evaluation import (
     evaluate_choice,
     takes_threshold,
 )
-from paretocosmos.pareto.selection import Criteria
+from paretocosmos.pareto import Criteria
 from paretocosmos.problems import Split
 from paretocosmos.types import Batch
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from paretocosmos.explorer import Look, View
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import Front, even_rays
 
 Open = Callable[..., Any]
 See = Callable[..., View]

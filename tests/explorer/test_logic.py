@@ -16,9 +16,15 @@ import torch
 import torch.nn.functional as F
 
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import as_rays, even_rays
-from paretocosmos.pareto.selection import Criteria, find_closest, find_constant, find_feasible
+from paretocosmos.pareto import (
+    Criteria,
+    Front,
+    as_rays,
+    even_rays,
+    find_closest,
+    find_constant,
+    find_feasible,
+)
 from paretocosmos.plotting import select_limits
 
 pytestmark = pytest.mark.system  # runs node or a browser

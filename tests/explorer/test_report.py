@@ -14,9 +14,8 @@ import pytest
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.explorer import Look, View, write_report
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front, even_rays
 from paretocosmos.pareto.metrics import MEANINGS, front_report
-from paretocosmos.pareto.rays import even_rays
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!--\u2028{{data}} & \"'"
 VOID = {"meta", "link", "input", "br", "img"}

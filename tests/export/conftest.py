@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from paretocosmos.export import Exported, export
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.problems.tables import Table, TabularProblem
 from paretocosmos.runs.run import Run
 from paretocosmos.training.fit import fit

@@ -17,7 +17,7 @@ from paretocosmos import Cosmos, Front, Problem, condition, cosmos_loss, evaluat
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.integrations.lightning import ParetoModule
 from paretocosmos.objectives import MeanSquaredError
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import even_rays
 from paretocosmos.types import Batch
 
 lightning = pytest.importorskip("lightning", reason="pip install --group extras")

@@ -16,8 +16,8 @@ from paretocosmos.paper import scheduling
 from paretocosmos.paper.experiment import Outcome, ReproduceOptions
 from paretocosmos.paper.recipe import Experiment, Recipe
 from paretocosmos.paper.reproduce import Reproduction, reproduce
+from paretocosmos.runs.checkpoint import find_newest_checkpoint
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.saved import checkpoint_in
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
@@ -197,7 +197,7 @@ def test_a_bug_far_away_leaves_its_log_here(
 
 def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> None:
     folder = tmp_path / "cell"
-    checkpoint = checkpoint_in(folder / "seed-1")
+    checkpoint = find_newest_checkpoint(folder / "seed-1")
     checkpoint.parent.mkdir(parents=True)
     checkpoint.write_bytes(b"old")
     (folder / "seed-1" / "run.json").write_text("old")

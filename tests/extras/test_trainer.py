@@ -17,8 +17,8 @@ from paretocosmos import Cosmos, Front, Problem, condition, cosmos_loss, evaluat
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.integrations.transformers import ParetoTrainer
 from paretocosmos.objectives import CrossEntropy, accuracy
+from paretocosmos.pareto import even_rays
 from paretocosmos.pareto.metrics import monotonicity
-from paretocosmos.pareto.rays import even_rays
 from paretocosmos.types import Batch
 
 transformers = pytest.importorskip("transformers", reason="pip install --group extras")

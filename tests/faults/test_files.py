@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from faults.files import inflict
 
-from paretocosmos.pareto.front import Front
-from paretocosmos.runs import checkpoint, folders, saved
+from paretocosmos.pareto import Front
+from paretocosmos.runs import checkpoint, folders
 from paretocosmos.runs import load as loading
 from paretocosmos.runs.checkpoint import TrainingState, load_checkpoint, load_tensors
 from paretocosmos.training import seed_run as seed_run
@@ -41,7 +41,7 @@ def with_a_traceback() -> None:
 
 def without_a_second_checkpoint() -> None:
     """The newest is taken, and refused if it is damaged."""
-    saved.flaw_of = lambda path, epoch: None  # type: ignore[attr-defined]
+    checkpoint.flaw_of = lambda path, epoch: None  # type: ignore[attr-defined]
 
 
 def without_the_hash_of_a_checkpoint() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from faults.kills import inflict
 
-from paretocosmos.runs import resume as resuming
+from paretocosmos.runs import folders as resuming
 from paretocosmos.runs.checkpoint import TrainingState, load_checkpoint
 from paretocosmos.training import seed_run as seed_run
 

@@ -15,7 +15,7 @@ from paretocosmos.export import export
 from paretocosmos.io.trust import check_names, check_trust, modules_of
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
-from paretocosmos.runs.record import read_record, record_in
+from paretocosmos.runs.record import load_record, read_record
 from paretocosmos.runs.run import Run
 from paretocosmos.serving import Settings
 from paretocosmos.serving.service import Service
@@ -168,7 +168,7 @@ def test_a_resumed_run_is_compared_without_importing(folder: Path, payload: Path
     change(folder, names(method="payload:method"))
     with pytest.raises(RunError, match=r"method\.name: 'payload:method' there"):
         fit("toy_convex", preset="paper", epochs=1, out=folder, resume=True)
-    assert record_in(folder)["method"]["name"] == "payload:method"
+    assert load_record(folder)["method"]["name"] == "payload:method"
     assert not mark_of(payload).exists()
 
 

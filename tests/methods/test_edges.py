@@ -11,7 +11,7 @@ from paretocosmos.methods.mgda import Mgda
 from paretocosmos.methods.separate import Separate
 from paretocosmos.methods.smooth_tchebycheff import SmoothTchebycheff
 from paretocosmos.methods.tchebycheff import Tchebycheff
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 
 NAMES = ("first", "second")
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import State
 from paretocosmos.methods.pareto_mtl import ParetoMtl
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import even_rays
 from paretocosmos.pareto.solvers import MinNorm, min_norm
 
 Array = npt.NDArray[np.float64]

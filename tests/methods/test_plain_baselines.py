@@ -7,7 +7,7 @@ from torch import Tensor
 
 from paretocosmos.methods.single_task import SingleTask
 from paretocosmos.methods.uniform import Uniform
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 
 
 def no_gram() -> Tensor:

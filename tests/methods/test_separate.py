@@ -10,8 +10,7 @@ from torch import Tensor
 from paretocosmos import fit
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods.separate import Separate
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import Front, even_rays
 
 
 def no_gram() -> Tensor:

@@ -9,7 +9,7 @@ from paretocosmos.methods import Method
 from paretocosmos.methods.linear import Linear
 from paretocosmos.methods.smooth_tchebycheff import SmoothTchebycheff
 from paretocosmos.methods.tchebycheff import Tchebycheff
-from paretocosmos.pareto.scalarize import tchebycheff_loss, tchebycheff_weights
+from paretocosmos.pareto import tchebycheff_loss, tchebycheff_weights
 
 DOUBLE = torch.float64
 LEADING = pytest.mark.parametrize("leading", [(), (4,), (2, 5)], ids=["[J]", "[G,J]", "[S,G,J]"])

@@ -15,7 +15,7 @@ from paretocosmos import fit, load_run, registry
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.methods import Method, _torchjd
 from paretocosmos.methods._cone import RIDGE, project
-from paretocosmos.pareto.scalarize import cosmos_weights
+from paretocosmos.pareto import cosmos_weights
 
 NEEDED: Mapping[str, dict[str, Any]] = {
     "CAGrad": {"c": 0.4},

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear
-from paretocosmos.pareto.rays import sample_rays
-from paretocosmos.pareto.scalarize import cosmos_loss
+from paretocosmos.pareto import cosmos_loss, sample_rays
 
 Settings = dict[str, object]
 METHODS: list[Cosmos | Linear] = [

@@ -10,7 +10,7 @@ from tests.networks.listed import NETWORKS
 from torch import Tensor, nn
 
 from paretocosmos import Conditioning, condition
-from paretocosmos.evaluation.diagnostics import compute_sensitivity
+from paretocosmos.evaluation import compute_sensitivity
 
 __all__ = ["STEPS", "Tried", "conditioned", "floats", "nudged", "train"]
 

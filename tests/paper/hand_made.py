@@ -18,9 +18,8 @@ from paretocosmos.config.training import Training
 from paretocosmos.io.files import write_json
 from paretocosmos.paper.recipe import Experiment, Recipe
 from paretocosmos.paper.results import ExperimentResult
-from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto import Array, Front, even_rays
 from paretocosmos.pareto.metrics import front_report
-from paretocosmos.pareto.rays import even_rays
 from paretocosmos.runs.record import FORMAT
 
 FAIR, PAIR = ("binary_cross_entropy", "deo"), ("top_left", "bottom_right")

@@ -14,12 +14,12 @@ from torch import Tensor
 from paretocosmos import registry
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import ConfigurationError, FrontWarning, RunError
-from paretocosmos.evaluation.samples import move_batch
+from paretocosmos.evaluation import move_batch
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives import MeanSquaredError
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.problems import Problem, Split, load_problem
-from paretocosmos.problems.toys.problem import ToyProblem
+from paretocosmos.problems.toys import ToyProblem
 from paretocosmos.runs.load import load_run
 from paretocosmos.training.compare import BASELINES, COMPARED, Comparison, compare
 from paretocosmos.training.fit import Progress, fit

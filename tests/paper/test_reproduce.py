@@ -20,8 +20,8 @@ from paretocosmos.paper import experiment
 from paretocosmos.paper.experiment import Outcome
 from paretocosmos.paper.recipe import Experiment, Recipe
 from paretocosmos.paper.reproduce import Reproduction, reproduce
+from paretocosmos.runs.checkpoint import list_checkpoints
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.saved import saved_in
 from paretocosmos.training.progress import Progress
 
 Write = Callable[..., Recipe]
@@ -231,11 +231,11 @@ def test_a_killed_reproduction_goes_on(go: Go, recipe: Write, out: Path, tmp_pat
     made = recipe(["toy_convex"], ["cosmos", "linear"], epochs=4)
     begun = made.experiments[1].folder(out) / "seed-1"
     limit = time.monotonic() + 60
-    while not saved_in(begun) and time.monotonic() < limit and process.poll() is None:
+    while not list_checkpoints(begun) and time.monotonic() < limit and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert saved_in(begun)
+    assert list_checkpoints(begun)
     first = (made.experiments[0].runs(out)[1] / "run.json").read_bytes()
     assert set(_states(go(made)).values()) == {"done"}
     assert (made.experiments[0].runs(out)[1] / "run.json").read_bytes() == first
@@ -289,7 +289,7 @@ def test_a_cell_repeats_an_epoch_with_the_seeds_that_are_done(
     last = cell.runs(out)[3]
     record = json.loads((last / "run.json").read_text())
     (last / "run.json").write_text(json.dumps(record | {"status": "training"}))
-    path = next(iter(saved_in(last).values()))
+    path = next(iter(list_checkpoints(last).values()))
     content = bytearray(path.read_bytes())
     content[5000] ^= 1
     path.write_bytes(content)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from torch import nn
 
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import Front, even_rays
 from paretocosmos.runs.run import Run
 from paretocosmos.training.compare import Comparison
 

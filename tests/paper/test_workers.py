@@ -12,7 +12,7 @@ from paretocosmos.paper import scheduling
 from paretocosmos.paper.experiment import ReproduceOptions
 from paretocosmos.paper.recipe import Recipe
 from paretocosmos.paper.reproduce import Reproduction, reproduce
-from paretocosmos.runs.saved import checkpoint_in
+from paretocosmos.runs.checkpoint import find_newest_checkpoint
 
 Write = Callable[..., Recipe]
 
@@ -96,7 +96,7 @@ def test_nothing_is_left_running_after_an_interrupt(recipe: Write, tmp_path: Pat
 
     with pytest.raises(KeyboardInterrupt):
         reproduce(made, out=tmp_path, device="cpu", workers=2, progress=interrupt)
-    checkpoints = [checkpoint_in(cell.runs(tmp_path)[1]) for cell in made.experiments]
+    checkpoints = [find_newest_checkpoint(cell.runs(tmp_path)[1]) for cell in made.experiments]
     before = [path.stat().st_mtime_ns for path in checkpoints]
     time.sleep(0.3)
     assert [path.stat().st_mtime_ns for path in checkpoints] == before

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front, as_rays, even_rays, floored, sample_rays
 from paretocosmos.pareto.metrics import (
     angle,
     dominated_share,
@@ -17,8 +17,6 @@ from paretocosmos.pareto.metrics import (
     normalised_hypervolume,
     range_covered,
 )
-from paretocosmos.pareto.rays import as_rays, even_rays, sample_rays
-from paretocosmos.pareto.scalarize import floored
 
 NAMES = ("binary_cross_entropy", "gap")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 
 RAYS = [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]]
 VALUES = [[0.1, 0.8], [0.3, 0.4], [0.6, 0.2]]

@@ -15,7 +15,7 @@ from scipy.integrate import quad
 from scipy.stats import spearmanr
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.pareto.metrics import (
     MEANINGS,
     box_of,

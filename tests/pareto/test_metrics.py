@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from paretocosmos.errors import ConfigurationError, FrontWarning
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.pareto.metrics import (
     angle,
     covered,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto.rays import as_rays, check_alpha, each_alone, even_rays, sample_rays
+from paretocosmos.pareto import as_rays, check_alpha, each_alone, even_rays, sample_rays
 
 positive = st.floats(1e-3, 1e3)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torchjd.scalarization import COSMOS
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto.scalarize import Alignment, cosmos_loss, cosmos_weights, linear_loss
+from paretocosmos.pareto import Alignment, cosmos_loss, cosmos_weights, linear_loss
 
 ALIGNMENTS: tuple[Alignment, ...] = ("ray", "inverse")
 

@@ -10,9 +10,8 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto import Array, Front, even_rays
 from paretocosmos.pareto.metrics import hypervolume, ideal_hypervolume
-from paretocosmos.pareto.rays import even_rays
 from paretocosmos.plotting import comparison_figure, save_comparison
 from paretocosmos.plotting.comparison import PALE
 from paretocosmos.plotting.style import COLOURS, SHAPES, method_look

@@ -11,8 +11,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import Front, even_rays
 from paretocosmos.plotting import front_figure, save_front
 from paretocosmos.plotting.style import ray_colours
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from paretocosmos.pareto.front import Array
+from paretocosmos.pareto import Array
 from paretocosmos.plotting import select_limits
 
 

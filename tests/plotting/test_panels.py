@@ -13,8 +13,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import Array, Front, even_rays
 from paretocosmos.plotting import (
     Known,
     ablation_figure,
@@ -26,7 +25,7 @@ from paretocosmos.plotting import (
 )
 from paretocosmos.plotting.style import ABSENT
 from paretocosmos.problems import load_problem
-from paretocosmos.problems.toys.problem import ToyProblem
+from paretocosmos.problems.toys import ToyProblem
 
 NAN = float("nan")
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import even_rays
+from paretocosmos.pareto import Front, even_rays
 from paretocosmos.plotting import (
     Known,
     ablation_figure,

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from paretocosmos.errors import MissingExtraError
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.plotting import comparison_figure, front_figure, save_front
 from paretocosmos.plotting.style import objective_labels
 

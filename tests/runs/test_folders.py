@@ -9,7 +9,7 @@ from tests.small import plan_of
 
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import RunError
-from paretocosmos.runs.folders import folder_for, refuse_other
+from paretocosmos.runs.folders import choose_folder, refuse_other
 from paretocosmos.training.fit import fit
 
 
@@ -42,9 +42,9 @@ def test_every_difference_is_named_by_its_dotted_name(plan: Plan) -> None:
 
 def test_a_free_name_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert folder_for(None, "a b", resume=False) == Path("runs/a-b")
+    assert choose_folder(None, "a b", resume=False) == Path("runs/a-b")
     Path("runs/a-b").mkdir(parents=True)
-    assert folder_for(None, "a b", resume=False) == Path("runs/a-b-2")
+    assert choose_folder(None, "a b", resume=False) == Path("runs/a-b-2")
 
 
 def test_micro_batches_serve_methods_with_one_ray_for_each_network(tmp_path: Path) -> None:

@@ -11,19 +11,17 @@ import torch
 from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
-from paretocosmos import registry
+from paretocosmos import evaluate, registry
 from paretocosmos.conditioning import Unconditioned, networks_of
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import RunError
-from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.runs.checkpoint import load_tensors
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.record import FORMAT
 from paretocosmos.runs.run import Run
-from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training.fit import fit
 
 SETTINGS: dict[str, Any] = {"batch_size": 128, "evaluate_every": 2, "rays": 3}
@@ -65,7 +63,7 @@ def test_stopped_and_resumed_equals_uninterrupted(
     run = _go(cut, method, resume=True)
     assert results(cut) == results(whole.folder)
     assert run.record["networks"] == whole.record["networks"]
-    last = [load_tensors(checkpoint_in(folder))[0] for folder in (cut, whole.folder)]
+    last = [load_tensors(find_newest_checkpoint(folder))[0] for folder in (cut, whole.folder)]
     assert set(last[0]) == set(last[1])
     for name, value in last[0].items():
         assert torch.equal(value, last[1][name]), name
@@ -74,7 +72,7 @@ def test_stopped_and_resumed_equals_uninterrupted(
 def test_what_each_network_remembers_is_in_the_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(InterruptedError):
         _go(tmp_path / "run", "pareto_mtl", progress=stop_at(1))
-    saved, numbers = load_tensors(checkpoint_in(tmp_path / "run"))
+    saved, numbers = load_tensors(find_newest_checkpoint(tmp_path / "run"))
     kept = {name for name in saved if name.startswith("method.")}
     names = ("rays", "searching", "steps_searching", "reached_cone", "gap")
     assert kept == {f"method.{k}.{name}" for k in range(5) for name in names}

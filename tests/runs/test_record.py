@@ -12,7 +12,7 @@ from torch import Tensor
 
 from paretocosmos import evaluate, fit, load_problem, load_run
 from paretocosmos.errors import FindingWarning, RunError
-from paretocosmos.evaluation.diagnostics import Diagnosis, Finding
+from paretocosmos.evaluation import Diagnosis, Finding
 from paretocosmos.io.files import digest_of
 from paretocosmos.objectives import GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto.metrics import front_report

@@ -21,18 +21,17 @@ from tests.resumed import results
 from tests.small import files_at_most
 from torch import Tensor, nn
 
+from paretocosmos import evaluate
 from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
-from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods import Gram, Method, State
-from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import sample_rays
+from paretocosmos.pareto import Front, sample_rays
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, list_checkpoints
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.record import FORMAT
 from paretocosmos.runs.run import Run
-from paretocosmos.runs.saved import checkpoint_in, saved_in
 from paretocosmos.training.fit import Progress, fit
 
 # Short batches, several rays, and a validation that is not in every epoch.
@@ -81,7 +80,7 @@ class Own(nn.Module):
 
 def _epoch(folder: Path) -> int:
     """How far a run folder's checkpoint is; -1 before there is one."""
-    return next(iter(saved_in(folder)), -1)
+    return next(iter(list_checkpoints(folder)), -1)
 
 
 def _go(folder: Path, **changes: Any) -> Run:
@@ -218,7 +217,7 @@ def test_a_disk_too_small_to_begin_leaves_nothing(tmp_path: Path) -> None:
 def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     sizes: list[int] = []
-    _go(whole, progress=lambda at: sizes.append(checkpoint_in(whole).stat().st_size))
+    _go(whole, progress=lambda at: sizes.append(find_newest_checkpoint(whole).stat().st_size))
     assert sizes[1] > sizes[0]  # the first validation adds the best network so far
     # a little more: the numbers of another run need not have as many digits
     with files_at_most(sizes[0] + 100), pytest.raises(RunError, match="continue with resume=True"):
@@ -295,12 +294,12 @@ def test_another_run_is_not_resumed(
 
     with contextlib.suppress(InterruptedError):
         _go(tmp_path / "run", progress=stop)
-    before = checkpoint_in(tmp_path / "run").read_bytes()
+    before = find_newest_checkpoint(tmp_path / "run").read_bytes()
     with pytest.raises(RunError, match="other settings") as caught:
         _go(tmp_path / "run", resume=True, **changes)
     for name in names:
         assert name in str(caught.value)
-    assert checkpoint_in(tmp_path / "run").read_bytes() == before
+    assert find_newest_checkpoint(tmp_path / "run").read_bytes() == before
 
 
 def test_a_setting_left_out_is_another_run_too(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ import pytest
 from tests.resumed import stop_at
 
 from paretocosmos.errors import RunError
-from paretocosmos.runs.checkpoint import load_tensors, save_tensors
-from paretocosmos.runs.saved import checkpoint_in
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors, save_tensors
 from paretocosmos.training.compare import compare
 from paretocosmos.training.fit import fit
 
@@ -139,7 +138,7 @@ def test_a_checkpoint_of_another_run_is_refused(place: Path, tmp_path: Path, oth
 
 
 def test_a_checkpoint_that_does_not_name_its_run_is_refused(place: Path) -> None:
-    path = checkpoint_in(place / "run")
+    path = find_newest_checkpoint(place / "run")
     tensors, numbers = load_tensors(path, hashed=True)
     del numbers["run"]
     save_tensors(path, tensors, numbers, hashed=True)

@@ -14,17 +14,19 @@ from faults.kills import inflict
 from tests.resumed import results, stop_at
 
 from paretocosmos.errors import CheckpointWarning, RunError
-from paretocosmos.runs.checkpoint import flaw_of, load_tensors, save_tensors
-from paretocosmos.runs.run import Run
-from paretocosmos.runs.saved import (
-    checkpoint_in,
-    common_epoch,
-    drop_all_but,
-    place_of,
-    saved_in,
-    side_by_side,
-    sweep_run,
+from paretocosmos.runs.checkpoint import (
+    checkpoint_path,
+    clean_run_folder,
+    find_common_epoch,
+    find_flaw,
+    find_newest_checkpoint,
+    group_by_epoch,
+    list_checkpoints,
+    load_tensors,
+    remove_other_checkpoints,
+    save_tensors,
 )
+from paretocosmos.runs.run import Run
 from paretocosmos.training.fit import fit
 
 SETTINGS: dict[str, Any] = {"hidden": (4,), "batch_size": 128, "rays": 3, "reference": (9.0, 9.0)}
@@ -75,27 +77,27 @@ def _flip(content: bytes, at: int, bit: int = 0) -> bytes:
 
 
 def test_one_flipped_bit_is_noticed_wherever_it_is(begun: Path, tmp_path: Path) -> None:
-    content, path = checkpoint_in(begun).read_bytes(), tmp_path / "epoch-3.safetensors"
+    content, path = find_newest_checkpoint(begun).read_bytes(), tmp_path / "epoch-3.safetensors"
     path.write_bytes(content)
-    assert flaw_of(path, 3) is None
+    assert find_flaw(path, 3) is None
     draw = np.random.default_rng(0)
     header = 8 + int.from_bytes(content[:8], "little")
     regions = {"length": (0, 8), "header": (8, header), "tensors": (header, len(content))}
     for name, (start, end) in regions.items():
         for at in [*draw.integers(start, end, 60).tolist(), start, end - 1]:
             path.write_bytes(_flip(content, at, int(draw.integers(8))))
-            assert flaw_of(path, 3), f"{name}, byte {at}"
+            assert find_flaw(path, 3), f"{name}, byte {at}"
     for at in range(header - 120, header):  # the end of the header, padding included
         for bit in range(8):
             path.write_bytes(_flip(content, at, bit))
-            assert flaw_of(path, 3), f"byte {at}, bit {bit}"
+            assert find_flaw(path, 3), f"byte {at}, bit {bit}"
     for length in (0, 1, 7, 8, header - 1, header, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:length])
-        assert flaw_of(path, 3), f"cut to {length}"
+        assert find_flaw(path, 3), f"cut to {length}"
     path.write_bytes(content + b"\0")
-    assert flaw_of(path, 3)
+    assert find_flaw(path, 3)
     path.write_bytes(content)
-    assert flaw_of(path, 2) == "it is from epoch 3"
+    assert find_flaw(path, 2) == "it is from epoch 3"
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
@@ -119,8 +121,8 @@ def test_the_newest_intact_one_is_taken(
 ) -> None:
     cut = tmp_path / "cut"
     shutil.copytree(begun, cut)
-    assert list(saved_in(cut)) == [3, 2]
-    path = place_of(cut, damaged)
+    assert list(list_checkpoints(cut)) == [3, 2]
+    path = checkpoint_path(cut, damaged)
     path.write_bytes(damage(path.read_bytes()))
     seen: list[int] = []
     says = rf"`{path}` is damaged .*checkpoint of epoch {intact}"
@@ -129,8 +131,8 @@ def test_the_newest_intact_one_is_taken(
     assert [one.category for one in told].count(CheckpointWarning) == 1
     assert seen == list(range(intact + 1, 5))
     assert results(cut) == results(whole)
-    assert list(saved_in(cut)) == [4, 3]
-    assert all(flaw_of(path, epoch) is None for epoch, path in saved_in(cut).items())
+    assert list(list_checkpoints(cut)) == [4, 3]
+    assert all(find_flaw(path, epoch) is None for epoch, path in list_checkpoints(cut).items())
 
 
 def test_a_stack_goes_back_together_where_one_seed_is_damaged(tmp_path: Path) -> None:
@@ -138,7 +140,7 @@ def test_a_stack_goes_back_together_where_one_seed_is_damaged(tmp_path: Path) ->
     _go(tmp_path / "whole", **given)
     with pytest.raises(InterruptedError):
         _go(tmp_path / "cut", progress=stop_at(3), **given)
-    path = place_of(tmp_path / "cut" / "seed-2", 3)
+    path = checkpoint_path(tmp_path / "cut" / "seed-2", 3)
     path.write_bytes(_flip(path.read_bytes(), 5000))
     seen: list[int] = []
     with pytest.warns(CheckpointWarning, match="seed-2.*checkpoint of epoch 2"):
@@ -160,7 +162,7 @@ def test_a_stack_killed_as_it_finished_repeats_an_epoch_as_a_whole(tmp_path: Pat
     shutil.copytree(tmp_path / "whole", cut)
     record = json.loads((cut / "seed-3" / "run.json").read_text())
     (cut / "seed-3" / "run.json").write_text(json.dumps(record | {"status": "training"}))
-    path = place_of(cut / "seed-3", 4)
+    path = checkpoint_path(cut / "seed-3", 4)
     path.write_bytes(_flip(path.read_bytes(), 5000))
     with pytest.warns(CheckpointWarning, match=r"seed-3.*epoch 3"):
         runs = _go(cut, resume=True, **given)
@@ -188,8 +190,8 @@ def test_the_beginning_is_made_anew_where_it_is_damaged(tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     with pytest.raises(InterruptedError):
         _go(cut, progress=stop_at(1), **given)
-    place_of(cut / "seed-2", 1).unlink()
-    path = place_of(cut / "seed-1", 0)
+    checkpoint_path(cut / "seed-2", 1).unlink()
+    path = checkpoint_path(cut / "seed-1", 0)
     path.write_bytes(_flip(path.read_bytes(), 3000))
     seen: list[int] = []
     with pytest.warns(CheckpointWarning, match=r"seed-1.*epoch 0"):
@@ -204,11 +206,11 @@ def test_without_any_intact_one_there_is_one_sentence_and_a_way_out(
 ) -> None:
     cut = tmp_path / "cut"
     shutil.copytree(begun, cut)
-    for path in saved_in(cut).values():
+    for path in list_checkpoints(cut).values():
         path.write_bytes(_flip(path.read_bytes(), 999))
     with pytest.raises(RunError, match="no other checkpoint: remove") as told:
         _go(cut, resume=True)
-    assert all(f"`{path}` is damaged" in str(told.value) for path in saved_in(cut).values())
+    assert all(f"`{path}` is damaged" in str(told.value) for path in list_checkpoints(cut).values())
     assert "\n" not in str(told.value)
     shutil.rmtree(cut / "checkpoint")  # as it says
     with warnings.catch_warnings():
@@ -221,17 +223,19 @@ def test_without_any_intact_one_there_is_one_sentence_and_a_way_out(
 
 
 def _fake(folder: Path, *epochs: int) -> Path:
-    place_of(folder, 0).parent.mkdir(parents=True, exist_ok=True)
+    checkpoint_path(folder, 0).parent.mkdir(parents=True, exist_ok=True)
     for epoch in epochs:
-        save_tensors(place_of(folder, epoch), {"x": torch.ones(2)}, {"epoch": epoch}, hashed=True)
+        save_tensors(
+            checkpoint_path(folder, epoch), {"x": torch.ones(2)}, {"epoch": epoch}, hashed=True
+        )
     return folder
 
 
 def test_the_last_two_are_kept(tmp_path: Path) -> None:
     seen: list[list[int]] = []
-    _go(tmp_path / "run", progress=lambda at: seen.append(list(saved_in(tmp_path / "run"))))
+    _go(tmp_path / "run", progress=lambda at: seen.append(list(list_checkpoints(tmp_path / "run"))))
     assert seen == [[1, 0], [2, 1], [3, 2], [4, 3]]
-    _, numbers = load_tensors(checkpoint_in(tmp_path / "run"), hashed=True)
+    _, numbers = load_tensors(find_newest_checkpoint(tmp_path / "run"), hashed=True)
     assert numbers["epoch"] == 4
 
 
@@ -239,9 +243,9 @@ def test_other_files_are_no_checkpoints(tmp_path: Path) -> None:
     folder = _fake(tmp_path / "run", 9, 10)
     for name in ("epoch-x.safetensors", "epoch-3.safetensors.bak", "epoch-11", "notes.txt"):
         (folder / "checkpoint" / name).write_text("mine")
-    assert list(saved_in(folder)) == [10, 9]
-    drop_all_but(folder, [10])
-    assert list(saved_in(folder)) == [10]
+    assert list(list_checkpoints(folder)) == [10, 9]
+    remove_other_checkpoints(folder, [10])
+    assert list(list_checkpoints(folder)) == [10]
     assert len(list((folder / "checkpoint").iterdir())) == 5
 
 
@@ -251,17 +255,17 @@ def test_a_folder_under_the_name_of_a_checkpoint_is_none(
 ) -> None:
     cut = tmp_path / "cut"
     shutil.copytree(begun, cut)
-    place_of(cut, epoch).unlink()
-    place_of(cut, epoch).mkdir()
+    checkpoint_path(cut, epoch).unlink()
+    checkpoint_path(cut, epoch).mkdir()
     _go(cut, resume=True)
     assert results(cut) == results(whole)
 
 
 def test_a_folder_that_is_not_empty_stays(tmp_path: Path) -> None:
     folder = _fake(tmp_path / "run", 4, 5)
-    (place_of(folder, 3) / "mine").mkdir(parents=True)
-    sweep_run(folder)
-    drop_all_but(folder, [5])
+    (checkpoint_path(folder, 3) / "mine").mkdir(parents=True)
+    clean_run_folder(folder)
+    remove_other_checkpoints(folder, [5])
     assert sorted(path.name for path in (folder / "checkpoint").iterdir()) == [
         "epoch-3.safetensors",
         "epoch-5.safetensors",
@@ -283,14 +287,14 @@ def test_a_stack_that_was_killed_as_it_finished_keeps_its_number(tmp_path: Path)
 def test_seeds_go_on_from_the_newest_epoch_they_all_hold(tmp_path: Path) -> None:
     held = [(3, 2, 1), (3, 2, 1), (2, 1)]  # killed when the third was about to write
     folders = [_fake(tmp_path / str(at), *epochs) for at, epochs in enumerate(held)]
-    assert common_epoch(folders) == 2
-    path = place_of(folders[1], 2)
+    assert find_common_epoch(folders) == 2
+    path = checkpoint_path(folders[1], 2)
     path.write_bytes(_flip(path.read_bytes(), 20))
     with pytest.warns(CheckpointWarning, match="epoch 1, with the same"):
-        assert common_epoch(folders) == 1
-    assert side_by_side(folders) == [[0, 1, 2]]
+        assert find_common_epoch(folders) == 1
+    assert group_by_epoch(folders) == [[0, 1, 2]]
     later = _fake(tmp_path / "later", 8, 7)
-    assert side_by_side([*folders, later, tmp_path / "new"]) == [[3], [0, 1, 2], [4]]
+    assert group_by_epoch([*folders, later, tmp_path / "new"]) == [[3], [0, 1, 2], [4]]
     with pytest.raises(RunError, match="same epoch: resume them one by one"):
-        common_epoch([folders[2], later])
-    assert common_epoch([tmp_path / "new", tmp_path / "newer"]) == 0
+        find_common_epoch([folders[2], later])
+    assert find_common_epoch([tmp_path / "new", tmp_path / "newer"]) == 0

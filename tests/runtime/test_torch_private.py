@@ -15,7 +15,7 @@ from torch.nn.modules import batchnorm, conv, dropout
 
 import paretocosmos
 from paretocosmos.errors import RunError
-from paretocosmos.pareto.rays import sample_rays
+from paretocosmos.pareto import sample_rays
 from paretocosmos.runtime import torch_private
 from paretocosmos.training.engine import Optimizer, UpdateRule
 

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 from typer.testing import CliRunner
 
+from paretocosmos import evaluate
 from paretocosmos.cli import app
 from paretocosmos.conditioning import Conditioning
-from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.evaluation.samples import load_samples_for
+from paretocosmos.evaluation import load_samples_for
 from paretocosmos.objectives import Objective
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run

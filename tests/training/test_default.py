@@ -14,9 +14,8 @@ from torch import Tensor
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.runs.checkpoint import load_tensors
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.runs.run import Run
-from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training.fit import fit
 from paretocosmos.types import Outputs, Targets
 
@@ -78,7 +77,7 @@ def test_cut_short_it_goes_on_as_if_it_had_not_been(
     again = _go(tmp_path / "cut", table, resume=True, progress=lambda at: seen.append(at.epoch))
     assert seen == list(range(epoch + 1, 5))
     assert results(again[0].folder) == results(whole[0].folder)
-    kept, cut = (load_tensors(checkpoint_in(run[0].folder))[0] for run in (whole, again))
+    kept, cut = (load_tensors(find_newest_checkpoint(run[0].folder))[0] for run in (whole, again))
     assert set(kept) == set(cut)
     assert any("average" in name for name in kept)
     assert any("loss_scales" in name for name in kept)
@@ -89,7 +88,7 @@ def test_averaged_weights_are_kept_and_those_trained_go_on(
     table: TabularProblem, tmp_path: Path
 ) -> None:
     (run,) = _go(tmp_path / "run", table, settings=SETTINGS | {"evaluate_every": 4})
-    tensors, _ = load_tensors(checkpoint_in(run.folder))
+    tensors, _ = load_tensors(find_newest_checkpoint(run.folder))
     state = run.model.state_dict()
     for name in (name for name in state if name != "ends"):
         assert torch.equal(state[name], tensors[f"optimiser.{name}.average"]), name

@@ -21,23 +21,20 @@ import torch
 from tests.small import few_digits, plan_of
 from torch import Tensor, nn
 
+from paretocosmos import evaluate
 from paretocosmos.conditioning import Concat
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.evaluation import evaluate as evaluation
-from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives import MeanSquaredError as Squared
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front, cosmos_loss, even_rays, sample_rays
 from paretocosmos.pareto.metrics import hypervolume
-from paretocosmos.pareto.rays import even_rays, sample_rays
-from paretocosmos.pareto.scalarize import cosmos_loss
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.images.problem import ImageProblem, Pixels
-from paretocosmos.problems.toys.problem import ToyProblem
-from paretocosmos.runs.checkpoint import load_tensors
-from paretocosmos.runs.record import course_of
+from paretocosmos.problems.toys import ToyProblem
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
+from paretocosmos.runs.record import list_validation_fronts
 from paretocosmos.runs.run import Run
-from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training import network_stack
 from paretocosmos.training.engine import Engine, TrainState, choose_engine, cuda_graph
 from paretocosmos.training.engine.cuda_graph import CudaGraphEngine
@@ -569,7 +566,7 @@ def test_the_best_validation_epoch_is_selected(train: Callable[..., Run]) -> Non
 
 def test_a_run_keeps_its_validation_fronts(train: Callable[..., Run]) -> None:
     run = train(epochs=5, settings={"evaluate_every": 2, "rays": 4})
-    course = course_of(run.record, run.front_val)
+    course = list_validation_fronts(run.record, run.front_val)
     evaluations = run.record["evaluations"]
     assert [epoch for epoch, _ in course] == [2, 4, 5]
     for (_, front), judged in zip(course, evaluations, strict=True):
@@ -647,7 +644,7 @@ def test_the_record_says_what_was_run(train: Callable[..., Run]) -> None:
     assert run.record["parameters"] == (4 + 2 + 1) * 8 + (8 + 1) * 2
     assert run.record["names"] == ["first", "second"]
     assert dict(run.front.provenance)["seed"] == 5
-    _, numbers = load_tensors(checkpoint_in(run.folder))
+    _, numbers = load_tensors(find_newest_checkpoint(run.folder))
     assert numbers["epoch"] == 2
 
 
@@ -709,7 +706,7 @@ def test_a_loss_that_is_no_number_names_objective_and_step(
     assert f"`second` became {value} at step {step} of epoch 1;" in says
     assert "checkpoint of epoch 0" in says
     assert "lower `learning_rate`" in says
-    assert load_tensors(checkpoint_in(folder))[1]["epoch"] == 0
+    assert load_tensors(find_newest_checkpoint(folder))[1]["epoch"] == 0
 
 
 class Fickle(Squared):
@@ -739,7 +736,7 @@ def test_the_last_good_checkpoint_survives_and_goes_on(
     fickle.calls, fickle.bad_at = 0, 1 + 4 * 3 + 2  # the first call is the rehearsal
     with pytest.raises(DivergedError, match=r"`second`.*nan.*step 2 of epoch 4;.*epoch 3"):
         train(problem, out=folder, **given)
-    tensors, numbers = load_tensors(checkpoint_in(folder))
+    tensors, numbers = load_tensors(find_newest_checkpoint(folder))
     assert numbers["epoch"] == 3
     assert all(bool(value.isfinite().all()) for value in tensors.values())
     assert json.loads((folder / "run.json").read_text())["status"] == "training"
@@ -762,12 +759,12 @@ def test_a_checkpoint_that_was_put_off_is_named_and_gone_on_from(
     fickle.calls, fickle.bad_at = 0, 1 + 4 * 3 + 2
     with pytest.raises(DivergedError, match=r"epoch 4; .*epoch 1"):
         train(problem, out=folder, **given)
-    _, numbers = load_tensors(checkpoint_in(folder))
+    _, numbers = load_tensors(find_newest_checkpoint(folder))
     assert numbers["epoch"] == 1
     fickle.bad_at = -1
     run = train(problem, out=folder, resume=True, **given)
     assert _bytes(run) == _bytes(whole)
-    _, numbers = load_tensors(checkpoint_in(folder))
+    _, numbers = load_tensors(find_newest_checkpoint(folder))
     assert numbers["epoch"] == 5  # the last epoch always has one
 
 

@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from paretocosmos.errors import DivergedError, RunError
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.runs.checkpoint import load_tensors
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
-from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training import fit as training
 from paretocosmos.training.engine import Optimizer
 from paretocosmos.training.fit import fit
@@ -77,7 +76,7 @@ def _near(ones: list[Run], others: list[Run]) -> None:
     assert len(ones) == len(others)
     for one, two in zip(ones, others, strict=True):
         assert one.record["seed"] == two.record["seed"]
-        saved = [load_tensors(checkpoint_in(run.folder))[0] for run in (one, two)]
+        saved = [load_tensors(find_newest_checkpoint(run.folder))[0] for run in (one, two)]
         assert set(saved[0]) == set(saved[1])
         for name, value in saved[0].items():
             if name != "rng.torch":  # a stack has one, which nothing draws from
@@ -351,7 +350,7 @@ def test_one_seed_that_diverges_names_its_folder(
         with pytest.raises(DivergedError, match=says):
             _go(tmp_path / "cut", precision="fp64")
         epochs = {
-            path.name: load_tensors(checkpoint_in(path))[1]["epoch"]
+            path.name: load_tensors(find_newest_checkpoint(path))[1]["epoch"]
             for path in (tmp_path / "cut").iterdir()
         }
         assert epochs.pop("seed-2") == 1

@@ -23,7 +23,7 @@ from paretocosmos.errors import DataError, FindingWarning, ParetoCosmosError
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import samples
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError, accuracy
-from paretocosmos.runs.saved import saved_in
+from paretocosmos.runs.checkpoint import list_checkpoints
 from paretocosmos.types import Targets
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{FindingWarning.__module__}.FindingWarning")
@@ -261,7 +261,9 @@ def test_what_goes_wrong_in_a_validation_loses_nothing(
     assert "\n" not in said
     if isinstance(found.value, DataError):
         assert f"kept in `{tmp_path / 'run'}`: go on from it with resume=True" in said
-    assert max(saved_in(tmp_path / "run")) == 2  # with the steps of the epoch that was not judged
+    assert (
+        max(list_checkpoints(tmp_path / "run")) == 2
+    )  # with the steps of the epoch that was not judged
     _fit(problem(SOUND), tmp_path / "run", resume=True)
     assert results(tmp_path / "run") == results(expected.folder)
     judged = json.loads((tmp_path / "run" / "run.json").read_text())["evaluations"]

@@ -24,7 +24,7 @@ from paretocosmos.cli.reproduction_view import show_experiments
 from paretocosmos.cli.results import describe_heading, list_consequences, print_consequences
 from paretocosmos.cli.summary import summarize_run
 from paretocosmos.io.progress import status
-from paretocosmos.runs.zoo import load
+from paretocosmos.runs.load import load
 from paretocosmos.runtime.device import sigterm_as_interrupt
 
 if TYPE_CHECKING:

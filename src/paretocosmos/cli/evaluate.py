@@ -37,8 +37,7 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
 from paretocosmos.problems.tables import read_table
-from paretocosmos.runs.labelled import labelled
-from paretocosmos.runs.load import load_run
+from paretocosmos.runs.load import load_run, problem_from_rows
 from paretocosmos.runs.run import Run
 
 # Columns that the words above a number have, unless one alone is longer.
@@ -109,7 +108,7 @@ def _load_problem(
         return run.problem(data=data), said
     except ParetoCosmosError:  # other rows, or a mistake in them, which is told next
         frame = read_table(Path(data), **form)
-        problem = labelled(run, frame)
+        problem = problem_from_rows(run, frame)
     print_note(
         f"`{data}` is not the table of this run: all of its {len(frame):,} rows are evaluated"
     )

@@ -28,7 +28,7 @@ from paretocosmos.cli.results import suggest_choice
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
-from paretocosmos.runs.below import runs_below
+from paretocosmos.runs.folders import split_runs
 from paretocosmos.runs.load import load_run
 
 
@@ -80,7 +80,7 @@ def explore(
 
 def _find_finished(folder: Path) -> list[Path]:
     """The folders of the runs to show; which ones are left out is noted."""
-    finished, begun = runs_below(user_path(folder))
+    finished, begun = split_runs(user_path(folder))
     if begun:
         print_note(f"left out, because not finished: {', '.join(map(str, begun))}")
     return finished

@@ -14,9 +14,8 @@ from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
 from paretocosmos.io.files import replacing, user_path
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems.tables import Answer, read_table, to_frame
-from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import Run, predicts_at
 
 Bounds = list[str] | None
 ONE_OF_TWO = (

@@ -58,7 +58,7 @@ from paretocosmos.pareto.rays import as_rays
 from paretocosmos.pareto.selection import Criteria, CriteriaOptions, find_best
 from paretocosmos.problems.tables import Codes, Grouping, Table
 from paretocosmos.registry import convert
-from paretocosmos.runs.record import measured, write_run
+from paretocosmos.runs.record import measure_fronts, write_run
 from paretocosmos.runs.run import Run
 from paretocosmos.types import Metric
 
@@ -206,7 +206,7 @@ class GivesRuns:
             )
         ray = rays_for(self.preference, self.front_.names, None, self.off_simplex)[0]
         record = self._record | {
-            **measured({"test": self.front_, "val": self.front_}),
+            **measure_fronts({"test": self.front_, "val": self.front_}),
             "caveats": caveats,
             "predicts_at": {"ray": ray.double().tolist(), "threshold": self.threshold_},
         }

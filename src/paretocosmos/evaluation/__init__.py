@@ -25,7 +25,7 @@ from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
 from paretocosmos.evaluation.postprocessing import (
     compute_quality,
     fit_postprocessing,
-    pooled_gaps,
+    pool_gaps,
 )
 from paretocosmos.evaluation.rates import (
     compute_gap_interval,
@@ -82,7 +82,7 @@ __all__ = [
     "load_samples_for",
     "move_batch",
     "move_to_evaluate",
-    "pooled_gaps",
+    "pool_gaps",
     "predict_at_rays",
     "predict_blocks",
     "refine_choice",

@@ -13,7 +13,7 @@ from paretocosmos.errors import FrontWarning, InfeasibleError
 from paretocosmos.evaluation.evaluate import collect_outputs, evaluate_shares, evaluation_mode
 from paretocosmos.evaluation.intervals import compute_intervals
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
-from paretocosmos.evaluation.postprocessing import POOLED, pooled_gaps
+from paretocosmos.evaluation.postprocessing import POOLED, pool_gaps
 from paretocosmos.evaluation.samples import load_samples_for
 from paretocosmos.evaluation.scoring import build_front, compute_score, compute_table
 from paretocosmos.evaluation.search import choose_with_confidence, refine_choice
@@ -179,15 +179,15 @@ def choose_point(
         front = evaluate_val(torch.tensor(front.rays).float())
     gaps = None
     if criteria.bounds() and not criteria.confidence:
-        gaps = pooled_gaps(model, deciding, cache)
+        gaps = pool_gaps(model, deciding, cache)
     if gaps is not None:
-        front = gaps.into(front)
+        front = gaps.replace_gaps(front)
 
     def evaluate_new(rays: Tensor) -> Front:
         nonlocal spent
         spent += len(rays)
         evaluated = evaluate_val(rays)
-        return evaluated if gaps is None else gaps.into(evaluated)
+        return evaluated if gaps is None else gaps.replace_gaps(evaluated)
 
     other = None
     try:

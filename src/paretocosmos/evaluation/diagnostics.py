@@ -19,14 +19,14 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import BEYOND, monotonicity
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import precise
-from paretocosmos.types import Batch, Inputs, Outputs, map_tensors
+from paretocosmos.types import Batch, Inputs, map_tensors
 
 Kind = Literal["insensitive", "wrong_order", "drowned", "no_conflict", "no_gradient"]
 
 # Below this the ray moves outputs by less than a hundredth of what another input does.
 INSENSITIVE = 0.01
-# The share of the weighted losses at equal weights from which one drowns the others.
-DROWNING = 0.99
+# The share of the weighted losses at equal weights from which one dominates the others.
+DOMINANT = 0.99
 # Samples that say enough of sensitivity and gradients, and rays between two objectives that say
 # enough of the order: a third of what a validation costs.
 SAMPLES, RAYS = 512, 9
@@ -34,6 +34,8 @@ SAMPLES, RAYS = 512, 9
 DRAWS = 80
 # Standard deviations on either side that hold 95 %.
 ERRORS = 1.96
+# Outputs of equal samples differ by this share at most, depending on their place in a batch.
+ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What `diagnose` found.
+    """The result of `diagnose`.
 
     Attributes:
         sensitivity: how much the ray changes outputs; NaN where it cannot be measured.
-        findings: what is to be said aloud.
+        findings: problems to warn of.
     """
 
     sensitivity: float
@@ -71,14 +73,14 @@ def diagnose(
     scaled: bool = False,
     learned: bool = True,
 ) -> Diagnosis:
-    """Sensitivity and findings of one network that takes the ray as an input.
+    """Measure the sensitivity of a network that takes the ray as an input, and find its problems.
 
     Args:
         model: ``forward(inputs, ray) -> outputs``.
         problem: what it was trained on.
         front_val: its front on the validation split.
         val: that split, on the model's device.
-        scaled: whether losses were brought to one scale in training, where none drowns another.
+        scaled: whether losses were brought to one scale in training, so that none dominates.
         learned: whether the network learned what a ray means, so that it can fail to; else the
             order of its front is all that is examined.
     """
@@ -88,33 +90,29 @@ def diagnose(
     draws: list[Array] = []
     few: list[tuple[Sequence[Objective], Batch]] = []
     for objectives, samples in val:
-        one = next(iter(samples))
         with evaluation_mode(model), precise("fp32"):
             # all samples, but for outputs so large that they would not fit into memory
-            most = max(2, WHOLE // count_outputs(model, problem, one, rays) // (len(rays) + 1))
-        judged = samples.spread(most)
-        few.append((objectives, thin_batch(judged, SAMPLES)))
-        with evaluation_mode(model), precise("fp32"):
-            drawn = draw_paired_scores(
-                [objective.score for objective in objectives],
-                predict_at_rays(model, judged.inputs, rays, problem.prepare),
-                judged.targets,
-                score_batch=problem.score_batch,
-                draws=DRAWS,
+            numbers = count_outputs(model, problem, next(iter(samples)), rays)
+            batch = samples.spread(max(2, WHOLE // numbers // (len(rays) + 1)))
+            outputs = predict_at_rays(model, batch.inputs, rays, problem.prepare)
+            scores = [objective.score for objective in objectives]
+            draws.append(
+                draw_paired_scores(
+                    scores, outputs, batch.targets, score_batch=problem.score_batch, draws=DRAWS
+                )
             )
-        draws.append(drawn)
+        few.append((objectives, thin_batch(batch, SAMPLES)))
     drawn = np.concatenate(draws, axis=-1)
-    moved = compute_sensitivity(model, few[0][1].inputs, rays, prepare=problem.prepare)
+    sensitivity = compute_sensitivity(model, few[0][1].inputs, rays, prepare=problem.prepare)
     if not learned:
-        return Diagnosis(moved, tuple(find_problems(front, math.nan, drawn)))
+        return Diagnosis(sensitivity, tuple(find_problems(front, math.nan, drawn)))
     losses, gradients = dict[str, float](), dict[str, float]()
-    for own, some in few:
-        own_losses, own_gradients = _at_equal_weights(model, problem, own, some)
+    for scored, batch in few:
+        own_losses, own_gradients = _compute_at_equal_weights(model, problem, scored, batch)
         losses |= {} if scaled else own_losses
         gradients |= own_gradients
-    return Diagnosis(
-        moved, tuple(find_problems(front, moved, drawn, losses=losses, gradients=gradients))
-    )
+    problems = find_problems(front, sensitivity, drawn, losses=losses, gradients=gradients)
+    return Diagnosis(sensitivity, tuple(problems))
 
 
 def find_problems(
@@ -125,7 +123,7 @@ def find_problems(
     losses: Mapping[str, float] = MappingProxyType({}),
     gradients: Mapping[str, float] = MappingProxyType({}),
 ) -> list[Finding]:
-    """What is to be said of a training, each in a sentence with the way out.
+    """Find the problems of a training, each in a sentence with the way out.
 
     Args:
         front_val: the front on the validation split.
@@ -135,42 +133,87 @@ def find_problems(
         gradients: the largest entry of each loss's gradient by the outputs there.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[1, 2], [2, 1]], ("loss", "gap"), (3, 3))
-    >>> [found.kind for found in find_problems(front, 0.001, np.stack([front.values] * 40))]
+    >>> [problem.kind for problem in find_problems(front, 0.001, np.stack([front.values] * 40))]
     ['insensitive']
     >>> find_problems(front, 0.5, np.stack([front.values] * 40))
     []
     """
-    found = [_no_gradient(name) for name, size in gradients.items() if size == 0]
+    problems = [
+        Finding(
+            "no_gradient",
+            f"`{name}` has no gradient on validation rows, so its weight has no effect: make its "
+            "loss a differentiable function of the outputs that is not flat there",
+        )
+        for name, size in gradients.items()
+        if size == 0
+    ]
     order = monotonicity(front_val)
     if len(front_val) == 1:
-        return found
+        return problems
     if sensitivity < INSENSITIVE:
-        found.append(_insensitive(sensitivity))
+        problems.append(
+            Finding(
+                "insensitive",
+                f"the ray has no effect (sensitivity {sensitivity:.4f}): try the conditioning "
+                "`film` with `rank` 1, as in the default preset, or more `epochs`",
+            )
+        )
     else:
-        wrong = _wrong(front_val, order, draws)
-        if wrong:
-            found.append(_wrong_order({front_val.names[j]: order[j] for j in wrong}))
-        else:
-            ranges = _measure_ranges(front_val, draws)
-            if ranges and sum(one.beyond_noise for one in ranges) < 2:
-                found.append(_no_conflict(ranges))
-    # a small loss may be one that is solved, so it is drowned only if its weight does not tell
-    obeyed = dict(zip(front_val.names, order, strict=True))
-    total = math.fsum(losses.values())
-    for name, loss in losses.items():
-        others = [obeyed[other] for other in losses if other != name]
-        if total > 0 and loss / total > DROWNING and min(others, default=1.0) < 0.5:
-            found.append(_drowned(name, loss / total))
-    return found
+        problems += _check_order(front_val, order, draws)
+    return problems + _find_dominated(front_val, order, losses)
 
 
-def _wrong(front: Front, order: Array, draws: Array) -> list[int]:
-    """The objectives that more weight raises, in the draws too."""
-    if (order >= 0).all():
+def _check_order(front: Front, order: Array, draws: Array) -> list[Finding]:
+    """Find objectives that more weight raises, in the draws too; else look for a trade-off."""
+    wrong = order < 0
+    if wrong.any():
+        each = [monotonicity(dataclasses.replace(front, values=drawn)) for drawn in draws]
+        wrong &= (np.stack(each) < 0).mean(axis=0) >= BEYOND
+    if wrong.any():
+        correlations = ", ".join(
+            f"`{name}` ({order[j]:.2f})" for j, name in enumerate(front.names) if wrong[j]
+        )
+        return [
+            Finding(
+                "wrong_order",
+                "more weight raises the objective on validation rows (rank correlation: "
+                f"{correlations}); use the default preset with its method `linear`, more `epochs`, "
+                "or an objective whose loss is closer to its score",
+            )
+        ]
+    ranges = _measure_ranges(front, draws)
+    if not ranges or sum(one.beyond_noise for one in ranges) >= 2:
         return []
-    each = np.stack([monotonicity(dataclasses.replace(front, values=drawn)) for drawn in draws])
-    often = (each < 0).mean(axis=0)
-    return [j for j in range(front.objectives) if order[j] < 0 and often[j] >= BEYOND]
+    return [
+        Finding(
+            "no_conflict",
+            "no trade-off is visible beyond the noise of the validation rows: over the "
+            f"non-dominated rays, {' and '.join(map(str, ranges))}; judge whether these values are "
+            "good enough, and use more validation rows to see smaller differences",
+        )
+    ]
+
+
+def _find_dominated(front: Front, order: Array, losses: Mapping[str, float]) -> list[Finding]:
+    """Find a loss next to which the others hardly count.
+
+    The others may be small because they are solved, so their weights must have no effect, too.
+    """
+    by_name = dict(zip(front.names, order, strict=True))
+    total = math.fsum(losses.values())
+    problems = []
+    for name, loss in losses.items():
+        others = [by_name[other] for other in losses if other != name]
+        if total > 0 and loss / total > DOMINANT and min(others, default=1.0) < 0.5:
+            problems.append(
+                Finding(
+                    "drowned",  # the name in `run.json`
+                    f"`{name}` is {loss / total:.1%} of the summed losses at equal weights, so the "
+                    "others hardly count: bring the losses to a common scale, or draw rays with "
+                    "less weight on it (`alpha`, one per objective)",
+                )
+            )
+    return problems
 
 
 @dataclass(frozen=True)
@@ -204,96 +247,39 @@ def _measure_ranges(front: Front, draws: Array) -> list[_Range]:
     for j, (name, values) in enumerate(zip(front.names, front.values[best].T, strict=True)):
         low, high = draws[:, best[values.argmin()], j], draws[:, best[values.argmax()], j]
         differences = high - low if values.max() > values.min() else low
-        ranges.append(
-            _Range(
-                name,
-                float(values.min()),
-                float(values.max()),
-                ERRORS * float(np.nanstd(differences)),
-                bool((high > low).mean() >= BEYOND),
-            )
-        )
+        noise = ERRORS * float(np.nanstd(differences))
+        beyond_noise = bool((high > low).mean() >= BEYOND)
+        ranges.append(_Range(name, float(values.min()), float(values.max()), noise, beyond_noise))
     return ranges
 
 
-def _insensitive(sensitivity: float) -> Finding:
-    return Finding(
-        "insensitive",
-        f"the ray has no effect (sensitivity {sensitivity:.4f}): try the conditioning `film` "
-        "with `rank` 1, as in the default preset, or more `epochs`",
-    )
-
-
-def _wrong_order(order: Mapping[str, float]) -> Finding:
-    said = ", ".join(f"`{name}` ({value:.2f})" for name, value in order.items())
-    return Finding(
-        "wrong_order",
-        f"more weight raises the objective on validation rows (rank correlation: {said}); use the "
-        "default preset with its method `linear`, more `epochs`, or an objective whose loss is "
-        "closer to its score",
-    )
-
-
-def _no_conflict(ranges: Sequence[_Range]) -> Finding:
-    return Finding(
-        "no_conflict",
-        "no trade-off is visible beyond the noise of the validation rows: over the non-dominated "
-        f"rays, {' and '.join(map(str, ranges))}; judge whether these values are good enough, and "
-        "use more validation rows to see smaller differences",
-    )
-
-
-def _drowned(name: str, share: float) -> Finding:
-    return Finding(
-        "drowned",
-        f"`{name}` is {share:.1%} of the summed losses at equal weights, so the others hardly "
-        "count: bring the losses to a common scale, or draw rays with less weight on it (`alpha`, "
-        "one per objective)",
-    )
-
-
-def _no_gradient(name: str) -> Finding:
-    return Finding(
-        "no_gradient",
-        f"`{name}` has no gradient on validation rows, so its weight has no effect: make its loss "
-        "a differentiable function of the outputs that is not flat there",
-    )
-
-
-def _at_equal_weights(
+def _compute_at_equal_weights(
     model: nn.Module, problem: Problem, objectives: Sequence[Objective], batch: Batch
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Each objective's loss, and the largest entry of its gradient by the outputs."""
+    """Compute each objective's loss, and the largest entry of its gradient by the outputs."""
     count = len(problem.objectives)
+    ray = torch.full((1, count), 1 / count)
     with evaluation_mode(model), precise("fp32"):
-        swept = predict_at_rays(
-            model, batch.inputs, torch.full((1, count), 1 / count), problem.prepare
-        )
+        at_ray = predict_at_rays(model, batch.inputs, ray, problem.prepare)
     leaves: list[Tensor] = []
 
-    def leaf(out: Tensor) -> Tensor:
+    def make_leaf(out: Tensor) -> Tensor:
         leaves.append(out[0].clone().requires_grad_(out.is_floating_point()))
         return leaves[-1]
 
     losses, gradients = {}, {}
     with torch.enable_grad():
-        outputs = map_tensors(leaf, swept)
-        known = [one for one in leaves if one.requires_grad]
+        outputs = map_tensors(make_leaf, at_ray)
+        inputs = [leaf for leaf in leaves if leaf.requires_grad]
         for objective in objectives:
             loss = objective.loss(outputs, batch.targets)
             losses[objective.name] = float(loss.detach())
-            found = (
-                torch.autograd.grad(loss, known, allow_unused=True, retain_graph=True)
-                if loss.requires_grad
-                else ()
-            )
-            sizes = [float(one.abs().max()) for one in found if one is not None]
+            by_input: Sequence[Tensor | None] = ()
+            if loss.requires_grad:
+                by_input = torch.autograd.grad(loss, inputs, allow_unused=True, retain_graph=True)
+            sizes = [float(grad.abs().max()) for grad in by_input if grad is not None]
             gradients[objective.name] = max(sizes, default=0.0)
     return losses, gradients
-
-
-# Outputs of equal samples differ by this share at most, depending on their place in a batch.
-ROUNDING = 1e-5
 
 
 def compute_sensitivity(
@@ -303,7 +289,7 @@ def compute_sensitivity(
     *,
     prepare: Callable[[Inputs, torch.dtype], Inputs] | None = None,
 ) -> float:
-    r"""How much a network depends on the ray; 0 if not at all.
+    r"""Measure how much a network depends on the ray; 0 if not at all.
 
     .. math:: \frac{E\,|f(x, r) - f(x, \bar r)|}{E\,|f(x, \bar r) - f(x', \bar r)|}
 
@@ -331,11 +317,18 @@ def compute_sensitivity(
         outputs = predict_at_rays(
             model, inputs, torch.cat([rays, rays.mean(dim=0, keepdim=True)]), prepare
         )
-        ratios = torch.stack([_ratio(head) for head in _heads(outputs)])
+        heads: list[Tensor] = []
+
+        def add(head: Tensor) -> Tensor:
+            heads.append(head)
+            return head
+
+        map_tensors(add, outputs)
+        ratios = torch.stack([_compute_ratio(head) for head in heads])
     return float(ratios.mean())
 
 
-def _ratio(head: Tensor) -> Tensor:
+def _compute_ratio(head: Tensor) -> Tensor:
     """Of one head's outputs ``[N + 1, B, ...]``, the last being those at the mean ray."""
     head = head.double()
     order = torch.randperm(head.shape[1], generator=torch.Generator().manual_seed(0))
@@ -345,15 +338,3 @@ def _ratio(head: Tensor) -> Tensor:
     apart = by_input > ROUNDING * centre.abs().mean()
     ratio = torch.where(apart, by_ray / by_input, torch.nan)
     return torch.where(by_ray == 0, 0.0, ratio)
-
-
-def _heads(outputs: Outputs) -> list[Tensor]:
-    """The tensors of a network's outputs, however it packs them."""
-    found: list[Tensor] = []
-
-    def keep(part: Tensor) -> Tensor:
-        found.append(part)
-        return part
-
-    map_tensors(keep, outputs)
-    return found

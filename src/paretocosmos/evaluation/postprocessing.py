@@ -24,7 +24,7 @@ from paretocosmos.problems import Problem, split_of
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import Batch, Metric, Outputs, Targets, first, map_tensors
 
-__all__ = ["POOLED", "PooledGaps", "compute_quality", "fit_postprocessing", "pooled_gaps"]
+__all__ = ["POOLED", "PooledGaps", "compute_quality", "fit_postprocessing", "pool_gaps"]
 
 POOLED = "train and val"
 """The rows that gaps are counted on."""
@@ -46,7 +46,7 @@ def fit_postprocessing(task: TrainingTask, problem: Problem, *, quick: bool = Fa
     if task.fit is None:
         return
     rows = _draw_rows(split_of(problem, "train"), ROWS_QUICK if quick else ROWS)
-    outputs = _predict(task, problem, rows)
+    outputs = _predict_rows(task, problem, rows)
     device = first(outputs).device
     targets = {name: target.to(device) for name, target in rows.targets.items()}
     task.fit(outputs, targets, quick=quick)
@@ -58,7 +58,7 @@ def compute_quality(task: TrainingTask, problem: Problem, val: Shares) -> float:
     A front would not do: a gap counted on a few hundred rows would select an epoch by chance.
     """
     ((_, samples),) = val  # all objectives are of the same rows
-    batches = [(_predict(task, problem, batch), batch.targets) for batch in samples]
+    batches = [(_predict_rows(task, problem, batch), batch.targets) for batch in samples]
     outputs: Outputs = map_tensors(lambda *parts: torch.cat(parts), *(out for out, _ in batches))
     targets: Targets = map_tensors(lambda *parts: torch.cat(parts), *(t for _, t in batches))
     losses = [objective.loss(outputs, targets) for objective in task.objectives]
@@ -71,13 +71,13 @@ def _draw_rows(train: Batch, count: int) -> Batch:
         return train
     order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))[:count]
 
-    def take(part: Tensor) -> Tensor:
-        return part[order.to(part.device)]
+    def take(tensor: Tensor) -> Tensor:
+        return tensor[order.to(tensor.device)]
 
     return Batch(map_tensors(take, train.inputs), map_tensors(take, train.targets))
 
 
-def _predict(task: TrainingTask, problem: Problem, rows: Batch) -> Outputs:
+def _predict_rows(task: TrainingTask, problem: Problem, rows: Batch) -> Outputs:
     """Return the outputs of a task's network for rows, in double precision."""
     parameter = next(task.network.parameters())
     ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives))
@@ -85,8 +85,8 @@ def _predict(task: TrainingTask, problem: Problem, rows: Batch) -> Outputs:
     with evaluation_mode(task.network), precise("fp32"):
         for start in range(0, len(rows), CHUNK):
 
-            def chunk(whole: Tensor, start: int = start) -> Tensor:
-                return whole[start : start + CHUNK].to(parameter.device)
+            def chunk(tensor: Tensor, start: int = start) -> Tensor:
+                return tensor[start : start + CHUNK].to(parameter.device)
 
             inputs = problem.prepare(map_tensors(chunk, rows.inputs), parameter.dtype)
             outputs = task.network(inputs, ray.to(parameter))
@@ -112,14 +112,14 @@ class PooledGaps:
     outputs: Outputs
     targets: Targets
 
-    def into(self, front: Front) -> Front:
+    def replace_gaps(self, front: Front) -> Front:
         """Return a validation front with its gaps as they are on all of these rows."""
         gaps = self._count(torch.tensor(front.rays))
         values = front.values.copy()
-        for place, name in enumerate(front.names):
+        for column, name in enumerate(front.names):
             if name in gaps:
-                values[:, place] = gaps[name]
-        metrics = {name: gaps.get(name, column) for name, column in front.metrics.items()}
+                values[:, column] = gaps[name]
+        metrics = {name: gaps.get(name, numbers) for name, numbers in front.metrics.items()}
         return Front(
             rays=front.rays,
             values=values,
@@ -133,16 +133,16 @@ class PooledGaps:
     def _count(self, rays: Tensor) -> dict[str, Array]:
         """Return every gap ``[N]`` at rays ``[N, J]``."""
         size = max(1, DECISIONS // len(next(iter(self.targets.values()))))
-        parts: dict[str, list[Tensor]] = {name: [] for name in self.metrics}
+        scores: dict[str, list[Tensor]] = {name: [] for name in self.metrics}
         with torch.inference_mode():
             for some in rays.split(size):
                 logits = self.at_rays(self.outputs, some)
                 for name, metric in self.metrics.items():
-                    parts[name].append(compute_score(metric, logits, self.targets, None))
-        return {name: torch.cat(part).cpu().numpy() for name, part in parts.items()}
+                    scores[name].append(compute_score(metric, logits, self.targets, None))
+        return {name: torch.cat(score).cpu().numpy() for name, score in scores.items()}
 
 
-def pooled_gaps(
+def pool_gaps(
     model: nn.Module, problem: Problem, cache: OutputCache = NO_CACHE
 ) -> PooledGaps | None:
     """Return the gaps on training and validation rows, for a network trained without them.
@@ -154,7 +154,7 @@ def pooled_gaps(
         return None
     gaps = {name: metric for name, metric in get_scores(problem).items() if _is_gap(metric)}
     splits = [problem.split("train"), problem.split("val")]
-    outputs = cache.get("pooled", lambda: [_predict(task, problem, rows) for rows in splits])
+    outputs = cache.get("pooled", lambda: [_predict_rows(task, problem, rows) for rows in splits])
     joined: Outputs = map_tensors(lambda *parts: torch.cat(parts), *outputs)
     device = first(joined).device
     targets = {

@@ -65,12 +65,14 @@ def refine_choice(
         The point, and how many rays were evaluated.
     """
     criteria.check(front)
-    search = _bisect if front.objectives == 2 else _search_by_planes
+    search = _add_by_bisection if front.objectives == 2 else _add_by_planes
     extended = search(front, evaluate, criteria, evaluations)
     return get_point(extended, find_best(extended, criteria)), len(extended) - len(front)
 
 
-def _bisect(front: Front, evaluate: Evaluate, criteria: Criteria, evaluations: int) -> Front:
+def _add_by_bisection(
+    front: Front, evaluate: Evaluate, criteria: Criteria, evaluations: int
+) -> Front:
     """Add rays halfway to the best point's neighbours, again and again."""
     limit = len(front) + evaluations
     while len(front) < limit:
@@ -97,9 +99,7 @@ def _compute_midpoints(front: Front, criteria: Criteria) -> Array:
     return midpoints
 
 
-def _search_by_planes(
-    front: Front, evaluate: Evaluate, criteria: Criteria, evaluations: int
-) -> Front:
+def _add_by_planes(front: Front, evaluate: Evaluate, criteria: Criteria, evaluations: int) -> Front:
     """Add the rays of which a plane through the best point's neighbours promises most."""
     radius, generator = 0.5, torch.Generator().manual_seed(0)
     limit = len(front) + evaluations
@@ -306,7 +306,7 @@ class BoundTest:
 
     @property
     def metric(self) -> Metric:
-        """What is bounded."""
+        """The score that is bounded."""
         scores: dict[str, Metric] = {o.name: o.score for o in self.problem.objectives}
         return (dict(self.problem.metrics) | scores)[self.name]
 

@@ -54,10 +54,10 @@ class AtThreshold(Objective):
         return self.inner.loss(outputs, targets)
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return self.inner.score(_move(outputs, self.offset), targets)
+        return self.inner.score(_move_logits(outputs, self.offset), targets)
 
     def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
-        return self.inner.moments(_move(outputs, self.offset), targets)
+        return self.inner.moments(_move_logits(outputs, self.offset), targets)
 
 
 def takes_threshold(problem: Problem) -> bool:
@@ -132,10 +132,10 @@ def compute_logit(threshold: float) -> float:
 
 
 def _score_moved(outputs: Outputs, targets: Targets, *, metric: Metric, offset: float) -> Tensor:
-    return metric(_move(outputs, offset), targets)
+    return metric(_move_logits(outputs, offset), targets)
 
 
-def _move(outputs: Outputs, offset: float) -> Outputs:
+def _move_logits(outputs: Outputs, offset: float) -> Outputs:
     moved: Outputs = map_tensors(lambda out: out - offset, outputs)
     return moved
 
@@ -267,7 +267,7 @@ def _score_thresholds(
     thresholds, columns = [], []
     for ray_index, logits in enumerate(outputs):
         probabilities = torch.sigmoid(logits.double()).flatten().cpu().numpy()
-        tried = np.array([_round(p) for p in np.quantile(probabilities, 1 - shares)])
+        tried = np.array([_round_probability(p) for p in np.quantile(probabilities, 1 - shares)])
         offsets = torch.tensor([compute_logit(t) for t in tried]).to(logits)
         moved = logits.unsqueeze(0) - offsets.reshape(-1, *[1] * logits.ndim)
         positive = ((moved.flatten(1) > 0).double().cpu() @ weight / weight.sum()).numpy()
@@ -305,7 +305,7 @@ def _select_by_decisions(problem: Problem, criteria: Criteria) -> Criteria | Non
     )
 
 
-def _round(probability: float) -> float:
+def _round_probability(probability: float) -> float:
     """Round a probability to four digits of its distance to 0 or to 1."""
     inside = min(max(probability, 1e-6), 1 - 1e-6)
     return float(f"{inside:.4g}") if inside < 0.5 else round(1 - float(f"{1 - inside:.4g}"), 10)

@@ -10,8 +10,7 @@ from paretocosmos.export.card import render_run_card
 from paretocosmos.export.formats import FORMATS, compare_file, require_onnx
 from paretocosmos.export.network import TAKES, describe, has_threshold, plan_export
 from paretocosmos.io.files import exists, made, replacing, user_path
-from paretocosmos.runs.like import RunLike, as_run, predicts_at
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import Run, SupportsToRun, predicts_at, to_run
 
 __all__ = ["Exported", "export"]
 
@@ -47,7 +46,7 @@ class Exported:
 
 
 def export(
-    run: Run | RunLike,
+    run: Run | SupportsToRun,
     *,
     format: Format = "onnx",  # noqa: A002
     out: str | Path | None = None,
@@ -98,7 +97,7 @@ def export(
     """
     if format not in FORMATS:
         raise unknown("format", format, FORMATS)
-    run = as_run(run)
+    run = to_run(run)
     threshold = predicts_at(run).threshold if threshold is None else threshold
     check_threshold(threshold, decided=has_threshold(run), name=run.record["name"])
     file_format = FORMATS[format]

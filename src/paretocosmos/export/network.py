@@ -19,8 +19,7 @@ from paretocosmos.conditioning import Conditioning, PerRayEnsemble
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.files import one_line
 from paretocosmos.problems.tables import DECISION, MISSING, Answer, Table
-from paretocosmos.runs.like import predicts_at
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import Run, predicts_at
 from paretocosmos.types import Outputs, map_tensors
 
 Output = np.ndarray[Any, Any]

@@ -130,9 +130,9 @@ class FairnessAdjustment(nn.Module):
         """Return the multipliers ``[N, 2, groups]`` of rays ``[N, 2]``."""
         path = self.multiplier_path
         places = torch.arange(len(path), device=rays.device, dtype=rays.dtype)
-        place = rays[:, 1:] / rays.sum(dim=-1, keepdim=True) * (len(path) - 1)
+        positions = rays[:, 1:] / rays.sum(dim=-1, keepdim=True) * (len(path) - 1)
         # the nearest: between two places the gap need not lie between theirs
-        nearest = (place.round() == places).to(rays)
+        nearest = (positions.round() == places).to(rays)
         multipliers: Tensor = (nearest @ path.flatten(1).to(rays)).unflatten(1, path.shape[1:])
         return multipliers
 
@@ -174,16 +174,16 @@ def fit_multipliers(
         positive_share = float(decisions.mean())
         return gap.rates(decisions, targets), min(positive_share, 1 - positive_share)
 
-    ascent = _dual_ascent(_rate_gradients(gap, targets, label_logits), evaluate)
+    ascent = _run_dual_ascent(_compute_rate_gradients(gap, targets, label_logits), evaluate)
     if not ascent:  # nearly everybody gets the same decision, as after a first epoch
         return joint.new_zeros(PLACES, *joint.shape[1:])
-    fine = _interpolate(torch.stack(ascent), np.linspace(0, len(ascent) - 1, points))
-    gaps = np.array([float(_range_of(evaluate(multipliers)[0]).max()) for multipliers in fine])
+    fine = _interpolate_path(torch.stack(ascent), np.linspace(0, len(ascent) - 1, points))
+    gaps = np.array([float(_compute_gaps(evaluate(multipliers)[0]).max()) for multipliers in fine])
     falls = gaps < np.minimum.accumulate(np.r_[np.inf, gaps[:-1]])
-    return _spread_evenly(fine[torch.from_numpy(falls)], gaps[falls])
+    return _select_even_places(fine[torch.from_numpy(falls)], gaps[falls])
 
 
-def _dual_ascent(
+def _run_dual_ascent(
     gradients: Tensor, evaluate: Callable[[Tensor], tuple[Tensor, float]]
 ) -> list[Tensor]:
     """Return multipliers ``[2, groups]`` from 0 to those that close the gap, which falls each time.
@@ -203,7 +203,7 @@ def _dual_ascent(
     for _ in range(STEPS):
         multipliers = torch.einsum("kg,ykg->yg", dual, gradients)
         rates, rarer = evaluate(multipliers)
-        gaps = _range_of(rates)
+        gaps = _compute_gaps(rates)
         largest = float(gaps.max())
         if not np.isfinite(largest) or rarer <= rarest:
             break  # the gap is NaN, or the rarer decision fell below its floor
@@ -225,12 +225,12 @@ def _dual_ascent(
     return path
 
 
-def _range_of(rates: Tensor) -> Tensor:
+def _compute_gaps(rates: Tensor) -> Tensor:
     """Return the gap of each rate, of rates ``[rates, groups]``."""
     return rates.amax(dim=-1) - rates.amin(dim=-1)
 
 
-def _rate_gradients(gap: RateObjective, targets: Targets, like: Tensor) -> Tensor:
+def _compute_rate_gradients(gap: RateObjective, targets: Targets, like: Tensor) -> Tensor:
     """Return how much a positive decision adds to every rate, by class: ``[2, rates, groups]``.
 
     A rate is a mean over some rows. A positive decision for x adds Σ_y P(y, g | x) times this
@@ -248,7 +248,7 @@ def _rate_gradients(gap: RateObjective, targets: Targets, like: Tensor) -> Tenso
     return by_rate.unsqueeze(-1) / share
 
 
-def _spread_evenly(path: Tensor, gaps: Array) -> Tensor:
+def _select_even_places(path: Tensor, gaps: Array) -> Tensor:
     """Return `PLACES` points of a path: for evenly falling gaps, the first with so small a gap."""
     wanted = np.linspace(gaps[0], gaps[-1], PLACES)
     # rounding could put the last one beyond the end
@@ -256,7 +256,7 @@ def _spread_evenly(path: Tensor, gaps: Array) -> Tensor:
     return path[torch.from_numpy(places)]
 
 
-def _interpolate(path: Tensor, positions: Array) -> Tensor:
+def _interpolate_path(path: Tensor, positions: Array) -> Tensor:
     """Return the points of a piecewise linear path at positions, which count its own points."""
     low = np.floor(positions).astype(int)
     high = np.minimum(low + 1, len(path) - 1)

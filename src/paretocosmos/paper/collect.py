@@ -39,7 +39,7 @@ from paretocosmos.paper.results import (
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import span
 from paretocosmos.pareto.rays import each_alone
-from paretocosmos.runs.record import course_of
+from paretocosmos.runs.record import list_validation_fronts
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -277,7 +277,7 @@ def compute_mean_front(fronts: Sequence[Front]) -> Front:
 
 def compute_mean_course(runs: Sequence[FinishedRun]) -> list[Stage]:
     """Return the mean validation front of some epochs, evenly spaced, the last among them."""
-    courses = [course_of(run.record, run.val) for run in runs]
+    courses = [list_validation_fronts(run.record, run.val) for run in runs]
     epochs = [epoch for epoch, _ in courses[0]]
     if not epochs or any([epoch for epoch, _ in course] != epochs for course in courses):
         return []

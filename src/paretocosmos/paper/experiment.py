@@ -34,8 +34,8 @@ from paretocosmos.paper.published import get_problem_defaults
 from paretocosmos.paper.recipe import Experiment
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import each_alone
+from paretocosmos.runs.checkpoint import clean_run_folder
 from paretocosmos.runs.record import ROOMS, read_record
-from paretocosmos.runs.saved import sweep_run
 from paretocosmos.training.fit import Progress, fit
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _remove_leftovers(experiment: Experiment, options: ReproduceOptions) -> None
         shutil.rmtree(run / "checkpoint", ignore_errors=True)
         if next(run.glob(".*"), None) is not None:
             with suppress(errors.RunError), lock_folder(run):
-                sweep_run(run)
+                clean_run_folder(run)
 
 
 def _train_one_by_one(train_seeds: Callable[[Sequence[int]], None], seeds: Sequence[int]) -> None:

@@ -29,7 +29,7 @@ from paretocosmos.paper.experiment import (
 )
 from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
 from paretocosmos.paper.scheduling import import_ray, train_on_ray, train_on_workers
-from paretocosmos.runs.record import record_in
+from paretocosmos.runs.record import load_record
 from paretocosmos.runtime.device import check_precision, device_of
 from paretocosmos.runtime.distributed import join
 from paretocosmos.training.fit import Progress, check_seeds
@@ -256,7 +256,7 @@ def _add_results(status: ExperimentStatus, out: Path) -> ExperimentStatus:
     done: dict[int, Record] = {}
     for seed, folder in status.experiment.runs(out).items():
         with suppress(RunError):  # of a record that is damaged, for which the experiment has failed
-            record = record_in(folder) if (folder / "run.json").exists() else {}
+            record = load_record(folder) if (folder / "run.json").exists() else {}
             if record.get("status") == "finished":
                 done[seed] = record
     reached = [record["metrics"]["test"][volume_name(record)] for record in done.values()]

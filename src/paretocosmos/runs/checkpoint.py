@@ -9,8 +9,11 @@ happens to it afterwards. Nothing is pickled.
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,24 +23,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from paretocosmos.errors import RunError
-from paretocosmos.io.files import one_line, replacing
+from paretocosmos.errors import CheckpointWarning, RunError
+from paretocosmos.io.files import one_line, replacing, sweep
 from paretocosmos.io.progress import status
 from paretocosmos.runs.stored_names import rename_tensors
 from paretocosmos.runtime.weights import describe_misfit
-
-__all__ = [
-    "TrainingState",
-    "check_count",
-    "flaw_of",
-    "load_checkpoint",
-    "load_tensors",
-    "numbered",
-    "numbers_in",
-    "save_checkpoint",
-    "save_tensors",
-    "unshare_tensors",
-]
 
 HEADER, HASH = "paretocosmos", "sha256"
 # Numbers that a file may have beside those of its network.
@@ -224,7 +214,7 @@ def _read(path: Path, *, hashed: bool) -> tuple[dict[str, Tensor], dict[str, Any
     return tensors, json.loads(said)
 
 
-def numbers_in(path: Path) -> dict[str, Any] | None:
+def read_numbers(path: Path) -> dict[str, Any] | None:
     """What a checkpoint says beside its tensors, which are not read; `None` if it cannot be."""
     try:
         with safe_open(path, framework="pt") as file:
@@ -234,7 +224,7 @@ def numbers_in(path: Path) -> dict[str, Any] | None:
     return said
 
 
-def flaw_of(path: Path, epoch: int) -> str | None:
+def find_flaw(path: Path, epoch: int) -> str | None:
     """What is wrong with the checkpoint of an epoch, in a few words; `None` if it is intact."""
     try:
         _, numbers = _read(path, hashed=True)
@@ -258,8 +248,105 @@ def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
 
 
-def numbered(parts: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
+def join_states(parts: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
     """Named tensors of several networks under one roof; of one, as they are."""
     if len(parts) == 1:
         return parts[0]
     return {f"{k}.{name}": value for k, part in enumerate(parts) for name, value in part.items()}
+
+
+NAME = re.compile(r"epoch-(\d{1,9})\.safetensors")
+
+
+def checkpoint_path(folder: Path, epoch: int) -> Path:
+    """Where a run folder keeps the checkpoint of an epoch."""
+    return folder / "checkpoint" / f"epoch-{epoch}.safetensors"
+
+
+def list_checkpoints(folder: Path) -> dict[int, Path]:
+    """The checkpoints in a run folder by their epochs, newest first, intact or not."""
+    found = ((NAME.fullmatch(path.name), path) for path in (folder / "checkpoint").glob("epoch-*"))
+    by_epoch = {int(match[1]): path for match, path in found if match}
+    return dict(sorted(by_epoch.items(), reverse=True))
+
+
+def find_newest_checkpoint(folder: Path) -> Path:
+    """The newest checkpoint in a run folder."""
+    return next(iter(list_checkpoints(folder).values()), checkpoint_path(folder, 0))
+
+
+def _held_in(folder: Path) -> tuple[list[int], list[str]]:
+    """The epochs a run can go on from, and what is to be said of checkpoints that are damaged."""
+    saved = list_checkpoints(folder)
+    if not saved:
+        return [0], []  # it has not begun
+    flaws = {epoch: find_flaw(path, epoch) for epoch, path in saved.items()}
+    damaged = [f"`{saved[epoch]}` is damaged ({flaw})" for epoch, flaw in flaws.items() if flaw]
+    held = [epoch for epoch, flaw in flaws.items() if flaw is None]
+    if not held:
+        raise RunError(
+            f"{'; '.join(damaged)}, and there is no other checkpoint: remove "
+            f"`{folder / 'checkpoint'}` to train from the beginning"
+        )
+    # the beginning can be made anew, as long as it is among the last two
+    return held + [0] * (0 in flaws and 0 not in held), damaged
+
+
+def find_common_epoch(folders: Sequence[Path]) -> int:
+    """The newest epoch that runs can all go on from; a damaged checkpoint is warned about."""
+    every = [_held_in(folder) for folder in folders]
+    common = set.intersection(*(set(held) for held, _ in every))
+    if not common:
+        named = ", ".join(f"`{folder}`" for folder in folders)
+        raise RunError(
+            f"{named} have no intact checkpoint of the same epoch: resume them one by one"
+        )
+    epoch = max(common)
+    for message in (message for _, damaged in every for message in damaged):
+        warnings.warn(
+            f"{message}; training continues from the checkpoint of epoch {epoch}, with the same "
+            "result",
+            CheckpointWarning,
+            stacklevel=2,
+        )
+    return epoch
+
+
+def group_by_epoch(folders: Sequence[Path]) -> list[list[int]]:
+    """Which runs go on together: those that hold the epoch most of them hold, then the others so.
+
+    Args:
+        folders: the runs'.
+
+    Returns:
+        Places in `folders`, a list for each epoch, those furthest on first.
+    """
+    left = {at: _held_in(folder)[0] for at, folder in enumerate(folders)}
+    together: dict[int, list[int]] = {}
+    while left:
+        counts = Counter(epoch for held in left.values() for epoch in held)
+        epoch = max(counts, key=lambda one: (counts[one], one))
+        together[epoch] = [at for at, held in left.items() if epoch in held]
+        left = {at: held for at, held in left.items() if epoch not in held}
+    return [together[epoch] for epoch in sorted(together, reverse=True)]
+
+
+def remove_other_checkpoints(folder: Path, epochs: Iterable[int]) -> None:
+    """Remove the checkpoints of all other epochs."""
+    kept = set(epochs)
+    for epoch, path in list_checkpoints(folder).items():
+        if epoch not in kept and not path.is_dir():
+            path.unlink(missing_ok=True)
+
+
+def clean_run_folder(folder: Path) -> None:
+    """Remove what killed processes left half written in a run folder.
+
+    And an empty folder under the name of a checkpoint, where one could not be written.
+    """
+    for place in (folder, folder / "checkpoint"):
+        sweep(place)
+    for path in list_checkpoints(folder).values():
+        if path.is_dir():
+            with suppress(OSError):
+                path.rmdir()

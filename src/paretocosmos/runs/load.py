@@ -1,32 +1,42 @@
 """Reading a run back from its folder."""
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
+from paretocosmos import registry
 from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.config.build import Blueprint
 from paretocosmos.config.settings import NETWORK
-from paretocosmos.errors import DataError, RunError
-from paretocosmos.io.files import digest, digest_of, one_line, read_json, user_path
+from paretocosmos.errors import ConfigurationError, DataError, RunError, unknown
+from paretocosmos.io.files import one_line, read_json, user_path
 from paretocosmos.io.progress import status
 from paretocosmos.io.signatures import fingerprint_of, read_public_key
 from paretocosmos.io.trust import modules_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
-from paretocosmos.problems.tables import Table
+from paretocosmos.problems.tables import Table, TableProblem, label_rows
 from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import check_count, load_tensors
-from paretocosmos.runs.record import MODEL, check_objectives, read_record
+from paretocosmos.runs.record import (
+    MODEL,
+    check_files,
+    check_hash,
+    check_objectives,
+    read_record,
+    rebuild_objective,
+)
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.stored_names import rename_record, rename_tensors
 from paretocosmos.runtime.device import device_of, to_device_layout
 from paretocosmos.runtime.weights import describe_misfit
 
-__all__ = ["build_model", "check_files", "check_record", "load_run"]
+if TYPE_CHECKING:
+    import pandas as pd
 
 FRONTS = ("front.json", "front_val.json")
 
@@ -77,7 +87,7 @@ def load_run(
         raise RunError(
             f"the run in `{folder}` is not finished; continue it with the same call and resume=True"
         ).by({"resume": True})
-    check_record(folder, record)
+    check_hash(folder, record)
     record = rename_record(record)
     _check_size(folder, record, model, backbone)
     check_files(folder, record)
@@ -172,32 +182,6 @@ def _refuse_broken_weights(
             )
 
 
-def check_record(folder: Path, record: Mapping[str, Any]) -> None:
-    """Refuse a record that was changed after its training wrote it."""
-    rest = {key: value for key, value in record.items() if key != "sha256"}
-    if digest_of(rest) != record.get("sha256"):
-        raise _changed(folder / "run.json")
-
-
-def check_files(folder: Path, record: Mapping[str, Any]) -> None:
-    """Refuse a folder whose files are not those its training wrote."""
-    for name, written in record["files"].items():
-        if not (folder / name).is_file():
-            raise RunError(
-                f"`{folder / name}` does not exist; the run folder is incomplete: restore the "
-                "original file, or train again"
-            )
-        if digest(folder / name) != written:
-            raise _changed(folder / name)
-
-
-def _changed(file: Path) -> RunError:
-    return RunError(
-        f"`{file}` is damaged or was changed (its sha256 is not the one in run.json): restore the "
-        "original file, or train again"
-    )
-
-
 def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) -> nn.Module:
     """Build the network a run's record describes, or the networks.
 
@@ -222,3 +206,81 @@ def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) ->
         backbone,
         blank=True,
     ).build()
+
+
+def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TableProblem:
+    """The problem of a run with other rows as its test data, to pass to `evaluate`.
+
+    The data that the run was trained on are not needed.
+
+    Args:
+        run: a run on a table.
+        frame: rows with the columns the run was trained on, the target and the sensitive columns.
+
+    >>> from paretocosmos import evaluate, load
+    >>> from paretocosmos.problems.tables import read_embedded
+    >>> run, rows = load("compas"), read_embedded("compas").tail(1000)
+    >>> front = evaluate(run.model, labelled(run, rows), rays=[[1.0, 0.0], [0.0, 1.0]])
+    >>> before, after = front.values[:, front.names.index("demographic_parity")]
+    >>> bool(after < before)  # the gap between men and women
+    True
+    """
+    about = run.record["about"]
+    if run.table is None or not {"grouping", "answer"} & about.keys():
+        raise RunError(
+            f"`{run.folder}` does not record its target and group columns: it was not trained on a "
+            "table, or by an earlier version; train again"
+        )
+    specs = [Spec(**spec) for spec in run.record["objective_specs"]]
+    own = [spec.name for spec in specs if spec.name not in registry.names("objectives")]
+    if own:
+        raise RunError(
+            f"`{run.folder}` was trained on `{own[0]}`, your own objective, which the folder "
+            "cannot rebuild: use `run.predict` and compute it yourself"
+        )
+    return label_rows(
+        frame,
+        table=run.table,
+        about=about,
+        objectives=tuple(rebuild_objective(spec) for spec in specs),
+        reference=tuple(run.front.reference.tolist()),
+        name=run.record["name"],
+    )
+
+
+FOLDER = Path(__file__).with_name("models")
+MODELS = ("adult", "compas", "default_credit")
+"""Their names, which are those of the problems they were trained on."""
+
+
+def load(name: str, *, device: str = "cpu") -> Run:
+    """A trained network that comes with this package, ready to predict at any preference.
+
+    There is one for each of the tables `adult`, `compas` and `default_credit`, trained with the
+    default preset: the front trades cross-entropy for equal selection rates of men and women. They
+    are meant for trying things out and for teaching, not for decisions about people. The folder
+    `load(name).folder` also holds the network as ONNX, with a model card, in ``export/``.
+
+    Args:
+        name: one of the three; a run folder of your own is read by `load_run`.
+        device: where the model goes.
+
+    Returns:
+        The run. Nothing is written into its folder, which is part of the package: `explore` and
+        `export` write elsewhere.
+
+    >>> from paretocosmos import load
+    >>> run = load("adult")
+    >>> run.front.names
+    ('binary_cross_entropy', 'demographic_parity')
+    >>> len(run.front)
+    25
+    """
+    if name not in MODELS:
+        if Path(name).is_dir():
+            raise ConfigurationError(
+                f"`load` takes the name of a model that comes with paretocosmos, "
+                f"{', '.join(MODELS)}; found the folder `{name}`: open it with `load_run`"
+            )
+        raise unknown("model", name, MODELS)
+    return dataclasses.replace(load_run(FOLDER / name, device=device), saved=False)

@@ -2,43 +2,35 @@
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from paretocosmos import registry
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import spec_of
-from paretocosmos.errors import RunError
-from paretocosmos.io.files import digest, digest_of, json_value, read_json, write_json
+from paretocosmos.errors import ConfigurationError, DataWarning, ParetoCosmosError, RunError
+from paretocosmos.io.files import digest, digest_of, json_value, one_line, read_json, write_json
 from paretocosmos.io.signatures import check_signature
 from paretocosmos.io.trust import check_names, check_trust
+from paretocosmos.objectives import Objective
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
-from paretocosmos.problems import Problem, hash_answers
+from paretocosmos.problems import Problem, hash_answers, load_problem, shares_of
 from paretocosmos.problems.tables import Table, TableProblem
+from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import save_tensors
 from paretocosmos.runs.provenance import provenance
 from paretocosmos.runs.stored_names import rename_record
+from paretocosmos.types import Outputs
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-__all__ = [
-    "FORMAT",
-    "MODEL",
-    "ROOMS",
-    "check_objectives",
-    "course_of",
-    "measured",
-    "other_objectives",
-    "read_record",
-    "record_in",
-    "record_of",
-    "write_run",
-]
 
 # Raised when a run folder of today could not be read by yesterday's code.
 FORMAT = 3
@@ -55,7 +47,7 @@ ROOMS = {
 }
 
 
-def record_of(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any]:
+def begin_record(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any]:
     """What is known of a run when it begins.
 
     Args:
@@ -115,7 +107,7 @@ def write_run(
     return added
 
 
-def measured(fronts: Mapping[str, Front]) -> dict[str, Any]:
+def measure_fronts(fronts: Mapping[str, Front]) -> dict[str, Any]:
     """What a record says of its fronts by split: `metrics`, and those of single objectives."""
     reports = {split: metrics.front_report(front).to_dict() for split, front in fronts.items()}
     return {
@@ -124,7 +116,7 @@ def measured(fronts: Mapping[str, Front]) -> dict[str, Any]:
     }
 
 
-def record_in(folder: Path) -> dict[str, Any]:
+def load_record(folder: Path) -> dict[str, Any]:
     """`run.json` as data, to compare with: whose code it names is not checked.
 
     What is built from a record is built from that of `read_record`.
@@ -202,6 +194,32 @@ def read_record(
     return record
 
 
+def check_hash(folder: Path, record: Mapping[str, Any]) -> None:
+    """Refuse a record that was changed after its training wrote it."""
+    rest = {key: value for key, value in record.items() if key != "sha256"}
+    if digest_of(rest) != record.get("sha256"):
+        raise _changed(folder / "run.json")
+
+
+def check_files(folder: Path, record: Mapping[str, Any]) -> None:
+    """Refuse a folder whose files are not those its training wrote."""
+    for name, written in record["files"].items():
+        if not (folder / name).is_file():
+            raise RunError(
+                f"`{folder / name}` does not exist; the run folder is incomplete: restore the "
+                "original file, or train again"
+            )
+        if digest(folder / name) != written:
+            raise _changed(folder / name)
+
+
+def _changed(file: Path) -> RunError:
+    return RunError(
+        f"`{file}` is damaged or was changed (its sha256 is not the one in run.json): restore the "
+        "original file, or train again"
+    )
+
+
 def objective_specs(problem: Problem) -> list[dict[str, Any]]:
     """A problem's objectives by name and settings, as `run.json` has them."""
     specs = [spec_of("objectives", objective) for objective in problem.objectives]
@@ -257,7 +275,7 @@ def _kind(value: object) -> str:
     return repr(value) if isinstance(value, float) else type(value).__name__
 
 
-def course_of(record: Mapping[str, Any], front_val: Front) -> list[tuple[int, Front]]:
+def list_validation_fronts(record: Mapping[str, Any], front_val: Front) -> list[tuple[int, Front]]:
     """The validation front after every epoch that had one: how a training came to its front.
 
     Args:
@@ -268,3 +286,102 @@ def course_of(record: Mapping[str, Any], front_val: Front) -> list[tuple[int, Fr
         (int(one["epoch"]), dataclasses.replace(front_val, values=one["values"], metrics={}))
         for one in record["evaluations"]
     ]
+
+
+def rebuild_problem(
+    folder: Path, record: Mapping[str, Any], name: str, settings: Mapping[str, Any]
+) -> Problem:
+    """The problem of the record, if it is one that the network can have been trained on."""
+    try:
+        with warnings.catch_warnings():
+            # what was assumed of the data was said when it was trained on
+            warnings.simplefilter("ignore", DataWarning)
+            problem = load_problem(name, settings=settings)
+    except ParetoCosmosError:
+        raise
+    except (LookupError, OSError, TypeError, ValueError) as error:
+        if ":" in name:  # a mistake in code of one's own is best seen as it is
+            raise
+        raise RunError(
+            f"`{folder}` was trained on `{name}` with invalid settings ({one_line(error)}): "
+            "restore the original `run.json`"
+        ) from error
+    problem = _as_trained(folder, record, problem, name)
+    found = {"names": list(problem.names), "input_shape": list(problem.input_shape)}
+    for key, value in found.items():
+        if value != record[key]:
+            raise RunError(
+                f"`{folder}` was not trained on `{name}` as it is here, whose `{key}` is "
+                f"{value}, there {record[key]}: pass the same data as `data`"
+            ).by({"data": None})
+    return problem
+
+
+def _as_trained(folder: Path, record: Mapping[str, Any], problem: Problem, name: str) -> Problem:
+    """The problem with the objectives it was trained on, which its owner may have replaced."""
+    other = other_objectives(record, problem)
+    if not other:
+        return problem
+    specs = [Spec(**spec) for spec in record["objective_specs"]]
+    gone = _unknown_settings(specs)
+    if gone:
+        raise RunError(
+            f"`{folder}` was trained on objectives that changed since: this version has no {gone} "
+            f"({'; '.join(other)}): train again, or evaluate it with the "
+            f"version that wrote it, {record['version']}"
+        )
+    if {spec.name for spec in specs} <= {*registry.names("objectives")}:
+        with suppress(ConfigurationError):
+            objectives = tuple(rebuild_objective(spec) for spec in specs)
+            rebuilt = dataclasses.replace(problem, objectives=objectives)
+            if not other_objectives(record, rebuilt):
+                _check_names(folder, rebuilt)
+                return rebuilt
+    raise RunError(
+        f"`{folder}` was trained on `{name}` with objectives that its folder cannot "
+        f"rebuild ({'; '.join(other)}): pass the problem as `load_run(..., problem=problem)`"
+    )
+
+
+def _check_names(folder: Path, problem: Problem) -> None:
+    """Refuse objectives of a record that name an output or a target that the problem lacks."""
+    widths = problem.outputs
+    for objectives, few in shares_of(problem, 2):
+        if isinstance(widths, int):
+            outputs: Outputs = torch.zeros(len(few), widths)
+        else:
+            outputs = {head: torch.zeros(len(few), width) for head, width in widths.items()}
+        for objective in objectives:
+            try:
+                objective.loss(outputs, few.targets)
+            except LookupError as error:
+                raise RunError(
+                    f"`{folder / 'run.json'}` is damaged: its objective `{objective.name}` reads "
+                    f"{error}, which `{problem.name}` does not have (its targets are "
+                    f"{', '.join(few.targets)}): restore the original file"
+                ) from error
+            except (RuntimeError, TypeError, ValueError):
+                pass  # of two samples, such as a group without any
+
+
+def _unknown_settings(specs: Sequence[Spec]) -> str:
+    """The settings in a record that this package's objectives of those names do not have."""
+    here = {*registry.names("objectives")}
+    return ", ".join(
+        f"`{key}` of `{spec.name}`"
+        for spec in specs
+        if spec.name in here
+        for key in spec.settings
+        if key not in registry.parameters(registry.find("objectives", spec.name))
+    )
+
+
+def rebuild_objective(spec: Spec) -> Objective:
+    """An objective of this package from a record, each setting of the kind it is declared with."""
+    known = registry.parameters(registry.find("objectives", spec.name))
+    settings = {
+        name: registry.convert(name, value, known[name].annotation)
+        for name, value in spec.settings.items()
+    }
+    built: Objective = registry.build("objectives", Spec(spec.name, settings))
+    return built

@@ -2,19 +2,21 @@
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack, runtime_checkable
 
 import numpy as np
 import torch
 from torch import nn
 
-from paretocosmos.errors import ConfigurationError, RunError
+from paretocosmos.errors import ConfigurationError, DataWarning, RunError
 from paretocosmos.evaluation.choose import Choice, choose_point, evaluate_choice
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
+from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.files import user_path
 from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.io.progress import status
@@ -23,16 +25,13 @@ from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.pareto.selection import Criteria, CriteriaOptions
 from paretocosmos.problems import Problem, hash_answers
 from paretocosmos.problems.tables import Answer, Table, TableProblem
-from paretocosmos.runs.record import check_objectives
-from paretocosmos.runs.reloaded import load_as_trained
+from paretocosmos.runs.record import check_objectives, rebuild_problem
 from paretocosmos.types import Outputs
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from paretocosmos.explorer.inline import Page
-
-__all__ = ["PAGE", "Run", "choose_from"]
+    from paretocosmos.explorer import Page
 
 PAGE = "report.html"
 """The page in a run folder."""
@@ -108,13 +107,13 @@ class Run:
         Returns:
             The page: its `path`, and `open()` for a browser of its own.
         """
-        from paretocosmos.explorer.inline import HEIGHT, page_of
+        from paretocosmos.explorer import HEIGHT, write_page
 
         if out is None:
             place = (self.folder if self.saved else Path(mkdtemp(prefix="paretocosmos-"))) / PAGE
         else:
             place = user_path(out)
-        return page_of(
+        return write_page(
             [self],
             place,
             data=data,
@@ -233,7 +232,7 @@ class Run:
         settings = dict(saved["settings"])
         if data is not None:
             settings["data"] = data
-        problem = load_as_trained(self.folder, self.record, saved["name"], settings)
+        problem = rebuild_problem(self.folder, self.record, saved["name"], settings)
         if isinstance(problem, TableProblem) and (
             not problem.table.agrees_with(self.table)
             or hash_answers(problem) != self.record.get("answers")
@@ -294,3 +293,58 @@ def choose_from(
             cache=cache,
         )
         return evaluate_choice(run.model, chosen, cache)
+
+
+@runtime_checkable
+class SupportsToRun(Protocol):
+    """Something fitted that gives a run, such as an estimator."""
+
+    def to_run(self) -> Run:
+        """The run: its network, its fronts, and what it predicts at."""
+
+
+def to_run(given: Any) -> Run:
+    """A run, or that of an estimator, or that of the estimator a pipeline ends in.
+
+    Args:
+        given: any of them, fitted. What a pipeline does before its last step is no part of a run,
+            which is warned of.
+    """
+    if isinstance(given, Run):
+        return given
+    steps = getattr(given, "steps", None) or [("", given)]
+    name, last = steps[-1]
+    if not isinstance(last, SupportsToRun):
+        raise ConfigurationError(
+            "this needs a run, a `ParetoClassifier` or `ParetoRegressor`, or a pipeline that ends "
+            f"in one, found {type(last).__name__}: give what `fit` or `load_run` returned"
+        )
+    run = last.to_run()
+    if len(steps) > 1:
+        warnings.warn(
+            f"the steps before `{name}` are not included: pass the rows that "
+            "`pipeline[:-1].transform(rows)` returns",
+            DataWarning,
+            stacklevel=3,
+        )
+    return run
+
+
+class PredictsAt(NamedTuple):
+    """Where a run answers if nothing is asked.
+
+    Attributes:
+        ray: the preference of the estimator whose run it is; `None` of any other.
+        threshold: the probability above which a decision between two classes is positive.
+    """
+
+    ray: tuple[float, ...] | None
+    threshold: float
+
+
+def predicts_at(run: Run) -> PredictsAt:
+    """The preference and the threshold of the estimator that a run is of."""
+    said = run.record.get("predicts_at")
+    if said is None:
+        return PredictsAt(None, MIDDLE)
+    return PredictsAt(tuple(said["ray"]), said["threshold"])

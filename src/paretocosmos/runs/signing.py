@@ -17,8 +17,7 @@ from paretocosmos.io.signatures import (
     message_of,
     read_private_key,
 )
-from paretocosmos.runs.load import check_files, check_record
-from paretocosmos.runs.record import record_in
+from paretocosmos.runs.record import check_files, check_hash, load_record
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -50,13 +49,13 @@ def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signe
     """
     folder = user_path(folder)
     private = read_private_key(key) if isinstance(key, str | Path) else key
-    record = record_in(folder)
+    record = load_record(folder)
     if record["status"] != "finished":
         raise RunError(
             f"the run in `{folder}` is not finished; continue it with the same call and "
             "resume=True, then sign it"
         ).by({"resume": True})
-    check_record(folder, record)
+    check_hash(folder, record)
     check_files(folder, record)
     signed = Signed(
         fingerprint_of(private.public_key()), datetime.now(UTC).isoformat(timespec="seconds")

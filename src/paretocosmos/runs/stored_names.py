@@ -35,9 +35,9 @@ def restore_names(record: Mapping[str, Any]) -> dict[str, Any]:
 def rename_tensors(tensors: Mapping[str, Tensor], network: nn.Module) -> dict[str, Tensor]:
     """Return stored tensors under the names they have in a network."""
     names = network.state_dict().keys()
-    known = {old: new for old, new in TENSORS.items() if new in names and old not in names}
-    renamed = {known.get(name, name): value for name, value in tensors.items()}
-    for name in known.values():
+    renames = {old: new for old, new in TENSORS.items() if new in names and old not in names}
+    renamed = {renames.get(name, name): value for name, value in tensors.items()}
+    for name in renames.values():
         # multipliers that are all 0 were not always written
         if name not in renamed:
             renamed[name] = torch.zeros_like(network.state_dict()[name])

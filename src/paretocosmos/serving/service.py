@@ -24,9 +24,8 @@ from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.pareto.front import get_point
 from paretocosmos.pareto.selection import Criteria
 from paretocosmos.problems import Problem
-from paretocosmos.runs.like import predicts_at
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.run import Run, choose_from
+from paretocosmos.runs.run import Run, choose_from, predicts_at
 from paretocosmos.runtime.device import SMALL_STEP
 from paretocosmos.serving.batching import (
     Answers,
@@ -62,7 +61,7 @@ class Chooser:
     """Answers requests one after the other, in a thread of its own.
 
     It has a copy of the network, since predictions are made at the same time in another thread, and
-    a conditioned network is for one thread at a time (`conditioning/_during.py`).
+    a conditioned network is for one thread at a time (`conditioning/injection.py`).
 
     It keeps the data, the network's outputs and its answers. A table is read as soon as the server
     starts; other data may be large, and is read when somebody asks.

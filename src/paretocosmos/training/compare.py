@@ -28,8 +28,8 @@ from paretocosmos.errors import (
 from paretocosmos.io.files import sweep
 from paretocosmos.pareto.rays import each_alone
 from paretocosmos.problems import Problem, problem_name
-from paretocosmos.runs.folders import folder_for, refuse_one_run, refuse_other
-from paretocosmos.runs.record import record_in
+from paretocosmos.runs.folders import choose_folder, refuse_one_run, refuse_other
+from paretocosmos.runs.record import load_record
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import lacks_memory
 from paretocosmos.runtime.distributed import join
@@ -271,7 +271,7 @@ def _places(
     out: str | Path | None, problem: str, methods: Sequence[str], *, resume: bool
 ) -> tuple[Path, dict[str, Path]]:
     """The folder of a comparison, and that of each method in it."""
-    folder = folder_for(out, f"{problem}-compare", resume=resume, what="comparison")
+    folder = choose_folder(out, f"{problem}-compare", resume=resume, what="comparison")
     refuse_one_run(folder, "a comparison")
     return folder, {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in methods}
 
@@ -354,7 +354,7 @@ def _take_up(
         for seed in seeds:
             place = places[method] / f"seed-{seed}"
             if (place / "run.json").exists():
-                refuse_other(place, record_in(place), plan.for_seed(seed))
+                refuse_other(place, load_record(place), plan.for_seed(seed))
     sweep(folder)
 
 

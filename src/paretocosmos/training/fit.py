@@ -19,9 +19,8 @@ from paretocosmos.errors import ConfigurationError, DataError, LostProcessError,
 from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem
-from paretocosmos.runs.folders import flat, folders_of, with_kept
+from paretocosmos.runs.folders import Job, choose_run_folders, claim_runs, flatten, with_resume_hint
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.resume import Job, take_up
 from paretocosmos.runs.run import PAGE, Run
 from paretocosmos.runtime.device import SMALL_STEP, lacks_memory, on_capture_stream
 from paretocosmos.runtime.distributed import Processes, join
@@ -170,9 +169,11 @@ def fit(
     with ExitStack() as held, listeners:
         follow = held.enter_context(follow_progress(progress, first=processes.first))
         plans = _agreed(processes, processes.together(planned))
-        folders = folders_of(processes, plans, out, several=seeds is not None, resume=resume)
+        folders = choose_run_folders(
+            processes, plans, out, several=seeds is not None, resume=resume
+        )
         jobs, stacked = list(zip(plans, folders, strict=True)), _stackable(plans[0], processes)
-        parts = take_up(held, jobs, processes, resume=resume, stacked=stacked)
+        parts = claim_runs(held, jobs, processes, resume=resume, stacked=stacked)
         behind = {plan.seed for part in parts for plan, _ in part}
         done = {plan.seed: _loaded(plan, at) for plan, at in jobs if plan.seed not in behind}
         names = [f"seed {part[0][0].seed}" if len(parts) > 1 else "" for part in parts]
@@ -211,7 +212,7 @@ def _agreed(processes: Processes, plans: list[Plan]) -> list[Plan]:
         ).by({"groups": every})
         refusal.shared = True
         raise refusal
-    settings = flat(plan.configuration.to_dict())
+    settings = flatten(plan.configuration.to_dict())
     facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in OWN_TO_A_PROCESS}
     facts["version of paretocosmos"] = __version__
     facts["data"] = plan.data_hash
@@ -272,12 +273,12 @@ def _train(
             for run in _train([job], engine, listeners, processes, stacked=False)
         ]
     except (DataError, LostProcessError) as error:
-        raise with_kept(error, folder) from error
+        raise with_resume_hint(error, folder) from error
     except (MemoryError, RuntimeError) as error:
         if not lacks_memory(error):
             raise
         if networks == 1 or not stacked:
-            raise with_kept(_too_large(lead.device), folder) from error
+            raise with_resume_hint(_too_large(lead.device), folder) from error
     # too many for the memory: their checkpoints are where they stopped, their networks are let go
     torch.cuda.empty_cache()
     if len(jobs) == 1:

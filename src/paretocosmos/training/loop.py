@@ -21,8 +21,8 @@ from paretocosmos.errors import (
 from paretocosmos.evaluation.samples import Shares, load_samples
 from paretocosmos.io.progress import status
 from paretocosmos.problems import split_of
+from paretocosmos.runs.checkpoint import find_common_epoch
 from paretocosmos.runs.run import Run
-from paretocosmos.runs.saved import common_epoch
 from paretocosmos.runtime.device import (
     keep_memory,
     mixed_seed,
@@ -308,7 +308,7 @@ class Trainer:
     def _resumed(self) -> int:
         """The epoch to go on from, the same for all seed runs; the first process finds it."""
         folders = [seed_run.folder for seed_run in self.seed_runs]
-        return common_epoch(folders) if self.processes.first else 0
+        return find_common_epoch(folders) if self.processes.first else 0
 
     def _epoch(self, *, prepare: bool) -> None:
         """One pass over the data for all seed runs, and what follows it: validate, save, report."""

@@ -31,15 +31,17 @@ from paretocosmos.problems import Problem
 from paretocosmos.problems.tables import TableProblem
 from paretocosmos.runs.checkpoint import (
     TrainingState,
-    flaw_of,
+    checkpoint_path,
+    find_flaw,
+    join_states,
+    list_checkpoints,
     load_checkpoint,
-    numbered,
+    remove_other_checkpoints,
     save_checkpoint,
 )
 from paretocosmos.runs.folders import hash_run
-from paretocosmos.runs.record import measured, record_of, write_run
+from paretocosmos.runs.record import begin_record, measure_fronts, write_run
 from paretocosmos.runs.run import Run
-from paretocosmos.runs.saved import drop_all_but, place_of, saved_in
 from paretocosmos.runtime.device import peak_memory, to_device_layout
 from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.training.calibration import useful_ends
@@ -233,7 +235,7 @@ class SeedRun:
             epoch: the one to go on from; only the first process need know.
         """
         self.states = method_states
-        optimiser, method_state = numbered(optimisers), numbered(method_states)
+        optimiser, method_state = join_states(optimisers), join_states(method_states)
         numbers = {
             "run": hash_run(self.plan),
             "epoch": 0,
@@ -254,18 +256,18 @@ class SeedRun:
         """Take up a checkpoint in the folder, or write the first; only one process does."""
         if not self.processes.first:
             return
-        there = saved_in(self.folder).get(epoch)
-        if there is not None and (epoch > 0 or flaw_of(there, epoch) is None):
+        there = list_checkpoints(self.folder).get(epoch)
+        if there is not None and (epoch > 0 or find_flaw(there, epoch) is None):
             from paretocosmos.runs.schema import check_checkpoint
 
             load_checkpoint(there, self.at)
             check_checkpoint(self.at.numbers, there)
             return
-        record, first = self.folder / "run.json", place_of(self.folder, 0)
+        record, first = self.folder / "run.json", checkpoint_path(self.folder, 0)
         begun = record.exists()
         try:
             first.parent.mkdir(parents=True, exist_ok=True)
-            write_json(record, record_of(self.plan, self.fixed, "training"))
+            write_json(record, begin_record(self.plan, self.fixed, "training"))
             self.save()
         except OSError as error:
             if not begun:  # take back a run that could not be begun
@@ -385,13 +387,13 @@ class SeedRun:
     def save(self) -> None:
         """Write the checkpoint; those before are kept until `tidy`."""
         if self.processes.first:
-            save_checkpoint(place_of(self.folder, self.epoch), self.at)
+            save_checkpoint(checkpoint_path(self.folder, self.epoch), self.at)
         self.saved = [self.saved[-1], self.epoch]
 
     def tidy(self) -> None:
         """Keep the last two checkpoints; only when all seeds of the stack have written theirs."""
         if self.processes.first:
-            drop_all_but(self.folder, self.saved)
+            remove_other_checkpoints(self.folder, self.saved)
 
     def finish(self, val: Shares, test: Shares, said: Mapping[str, str], *, samples: int) -> Run:
         """Take the best epoch's network and leave the finished run in the folder.
@@ -423,8 +425,8 @@ class SeedRun:
             fronts["val"] = self._front(val, "val")
         fronts["test"] = self._front(test, "test")
         table = plan.problem.table if isinstance(plan.problem, TableProblem) else None
-        record = record_of(plan, self.fixed, "finished") | {
-            **measured(fronts),
+        record = begin_record(plan, self.fixed, "finished") | {
+            **measure_fronts(fronts),
             **examined(self.model, plan, fronts, {"val": val, "test": test}, self.processes),
             "epoch_selected": last["epoch"],
             "networks": networks_told(self.fixed, selected, self.states, plan.method),

@@ -24,7 +24,7 @@ from paretocosmos.errors import (
 from paretocosmos.io.formatting import sanitize
 from paretocosmos.io.schema.cell import CellFile, read_cell
 from paretocosmos.paper.recipe import read_recipe
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.problems.tables import Table
 from paretocosmos.runs.schema import check_checkpoint, check_record
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.processes import Started, start
 
-from paretocosmos.runs.saved import saved_in
+from paretocosmos.runs.checkpoint import list_checkpoints
 
 pytestmark = pytest.mark.system
 
@@ -43,7 +43,7 @@ def test_in_the_middle_of_a_training(tmp_path: Path, port: int, number: int) -> 
     first, second = (_start(rank, port, tmp_path) for rank in (0, 1))
     try:
         deadline = time.monotonic() + 90
-        while next(iter(saved_in(tmp_path / "run")), 0) < 2:
+        while next(iter(list_checkpoints(tmp_path / "run")), 0) < 2:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         second.send_signal(signal.SIGSTOP)

@@ -19,9 +19,8 @@ from tests.processes import Started, start
 from tests.runtime.distributed.cases import CASES, DIGITS, SETTINGS, loaded, table, train
 
 from paretocosmos.cli import main
-from paretocosmos.runs.checkpoint import load_tensors
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, list_checkpoints, load_tensors
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.saved import checkpoint_in, saved_in
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Progress
@@ -57,7 +56,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _same(one: Path, two: Path) -> None:
     """The same weights, moments and fronts."""
     for last in (True, False):
-        files = (checkpoint_in(f) if last else f / "model.safetensors" for f in (one, two))
+        files = (find_newest_checkpoint(f) if last else f / "model.safetensors" for f in (one, two))
         ours, theirs = (load_tensors(file)[0] for file in files)
         assert ours.keys() == theirs.keys()
         for name, tensor in ours.items():
@@ -188,7 +187,7 @@ def _until(condition: Callable[[], Any]) -> None:
 
 
 def _epoch(folder: Path) -> int:
-    return next(iter(saved_in(folder)), 0)
+    return next(iter(list_checkpoints(folder)), 0)
 
 
 @pytest.mark.system

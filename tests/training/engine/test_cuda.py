@@ -17,9 +17,8 @@ from paretocosmos.errors import EngineWarning
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.images.problem import ImageProblem
-from paretocosmos.runs.checkpoint import load_tensors
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.runs.run import Run
-from paretocosmos.runs.saved import checkpoint_in
 from paretocosmos.training.engine import InMemory, Optimizer, TrainState, UpdateRule, make_step
 from paretocosmos.training.engine.cuda_graph import CudaGraphEngine
 from paretocosmos.training.engine.eager import EagerEngine
@@ -66,7 +65,7 @@ def _losses(run: Run) -> np.ndarray:
 
 
 def _saved(run: Run) -> dict[str, Tensor]:
-    tensors, _ = load_tensors(checkpoint_in(run.folder))
+    tensors, _ = load_tensors(find_newest_checkpoint(run.folder))
     return {name: value for name, value in tensors.items() if not name.startswith("rng.")}
 
 

@@ -13,8 +13,7 @@ from torch import Tensor
 from paretocosmos import Problem, Run, fit
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
-from paretocosmos.runs.checkpoint import load_tensors
-from paretocosmos.runs.saved import checkpoint_in
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.types import Batch
 
 pytestmark = [
@@ -70,7 +69,7 @@ def _given(problem: Problem) -> dict[str, Any]:
 
 
 def _saved(run: Run) -> dict[str, Tensor]:
-    tensors, _ = load_tensors(checkpoint_in(run.folder))
+    tensors, _ = load_tensors(find_newest_checkpoint(run.folder))
     return {name: value for name, value in tensors.items() if not name.startswith("rng.")}
 
 

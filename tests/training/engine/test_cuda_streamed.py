@@ -18,8 +18,7 @@ from torch import Tensor
 from paretocosmos import Run, evaluate, fit
 from paretocosmos.errors import DataError
 from paretocosmos.problems.images.problem import ImageProblem
-from paretocosmos.runs.checkpoint import load_tensors
-from paretocosmos.runs.saved import checkpoint_in
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.runtime import device as machine
 from paretocosmos.training.engine import Streamed, batch_source
 from paretocosmos.training.engine.batch_source import SLOTS, THREAD
@@ -167,7 +166,11 @@ def both(tmp_path: Path) -> Both:
 def _near(one: Run, two: Run, atol: float) -> None:
     assert (one.record["data"], two.record["data"]) == ("on the device", "streamed")
     ours, theirs = (
-        {k: v for k, v in load_tensors(checkpoint_in(run.folder))[0].items() if k[:4] != "rng."}
+        {
+            k: v
+            for k, v in load_tensors(find_newest_checkpoint(run.folder))[0].items()
+            if k[:4] != "rng."
+        }
         for run in (one, two)
     )
     assert ours.keys() == theirs.keys()

@@ -14,7 +14,7 @@ from paretocosmos.methods import Gram, Method, State
 from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.methods.linear import Linear
 from paretocosmos.objectives import CrossEntropy, GaussianWell, MeanSquaredError, Objective
-from paretocosmos.pareto.scalarize import cosmos_loss
+from paretocosmos.pareto import cosmos_loss
 from paretocosmos.training.engine import Step, StepResult, make_step
 from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.types import Batch, Inputs, map_tensors

@@ -22,8 +22,7 @@ from paretocosmos.evaluation import samples
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
 from paretocosmos.problems.images.problem import ImageProblem
-from paretocosmos.runs.checkpoint import load_tensors
-from paretocosmos.runs.saved import checkpoint_in
+from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.training import engine
 from paretocosmos.training.engine import TrainState, batch_source
 from paretocosmos.training.engine.batch_source import THREAD
@@ -71,7 +70,7 @@ def _same(resident: Run, streamed: Run) -> None:
     assert (resident.record["data"], streamed.record["data"]) == ("on the device", "streamed")
     assert streamed.front == resident.front
     assert streamed.front_val == resident.front_val
-    one, two = (load_tensors(checkpoint_in(run.folder))[0] for run in (resident, streamed))
+    one, two = (load_tensors(find_newest_checkpoint(run.folder))[0] for run in (resident, streamed))
     assert one.keys() == two.keys()
     for name, value in one.items():
         assert torch.equal(value, two[name]), name
@@ -133,7 +132,7 @@ def test_data_that_goes_away_ends_the_training_and_can_be_resumed(
     with pytest.raises(DataError, match="OSError: the disk is gone"):
         fit("toy_convex", preset="paper", out=tmp_path / "cut", **given)
     assert not [thread for thread in threading.enumerate() if thread.name == THREAD]
-    assert load_tensors(checkpoint_in(tmp_path / "cut"))[1]["epoch"] == 1
+    assert load_tensors(find_newest_checkpoint(tmp_path / "cut"))[1]["epoch"] == 1
     _same(resident, fit("toy_convex", preset="paper", out=tmp_path / "cut", resume=True, **given))
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.strangers import copy
 
 from paretocosmos.errors import RunError
-from paretocosmos.runs.below import runs_below
+from paretocosmos.runs.folders import split_runs
 
 
 def test_finished_and_begun_runs_are_told_apart(toy: Path, tmp_path: Path) -> None:
@@ -16,16 +16,16 @@ def test_finished_and_begun_runs_are_told_apart(toy: Path, tmp_path: Path) -> No
         copy(toy, tmp_path / name)
     record = json.loads((tmp_path / "c" / "run.json").read_text())
     (tmp_path / "c" / "run.json").write_text(json.dumps(record | {"status": "training"}))
-    finished, begun = runs_below(tmp_path)
+    finished, begun = split_runs(tmp_path)
     assert [str(path.relative_to(tmp_path)) for path in finished] == ["a/seed-2", "b/seed-1"]
     assert begun == [tmp_path / "c"]
-    assert runs_below(tmp_path / "b" / "seed-1") == ([tmp_path / "b" / "seed-1"], [])
+    assert split_runs(tmp_path / "b" / "seed-1") == ([tmp_path / "b" / "seed-1"], [])
     (tmp_path / "d").mkdir()
     copy(tmp_path / "c", tmp_path / "d" / "run")
     with pytest.raises(RunError, match=r"no run in .* is finished"):
-        runs_below(tmp_path / "d")
+        split_runs(tmp_path / "d")
 
 
 def test_an_empty_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="there is no run in"):
-        runs_below(tmp_path)
+        split_runs(tmp_path)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paretocosmos import Front
 from paretocosmos.errors import ConfigurationError, InfeasibleError
-from paretocosmos.pareto.selection import Criteria, CriteriaOptions, find_neighbours
+from paretocosmos.pareto import Criteria, CriteriaOptions, find_neighbours
 
 RAYS = [[0.9, 0.1], [0.7, 0.3], [0.5, 0.5], [0.3, 0.7], [0.1, 0.9]]
 # convex, and its fourth point is dominated by the third

@@ -11,7 +11,7 @@ from tests.estimators.conftest import People
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators import ParetoClassifier
 from paretocosmos.estimators.base_scores import BaseScores
-from paretocosmos.estimators.training import Rows
+from paretocosmos.estimators.inputs import Rows
 
 BASE = HistGradientBoostingClassifier(max_iter=20, random_state=0)
 

@@ -23,6 +23,7 @@ from paretocosmos.estimators.base_scores import NAME, BaseScores
 from paretocosmos.estimators.inputs import (
     Column,
     Numbers,
+    Rows,
     check_lengths,
     columns_in,
     columns_of,
@@ -39,7 +40,6 @@ from paretocosmos.estimators.training import (
     SMALL,
     Fitted,
     Kind,
-    Rows,
     alike,
     check_parts,
     judging,

@@ -12,8 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import has_fit_parameter
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.estimators.inputs import Floats, features_of, ours
-from paretocosmos.estimators.training import Rows
+from paretocosmos.estimators.inputs import Floats, Rows, features_of, ours
 from paretocosmos.problems.tables import Table
 
 FOLDS = 5

@@ -9,9 +9,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from paretocosmos.estimators.base import ParetoEstimator, side_by_side
-from paretocosmos.estimators.inputs import Column, classes_of, ours
+from paretocosmos.estimators.inputs import Column, Rows, classes_of, ours
 from paretocosmos.estimators.objectives import Given, class_metrics, class_trade
-from paretocosmos.estimators.training import Kind, Rows, check_parts
+from paretocosmos.estimators.training import Kind, check_parts
 from paretocosmos.methods import Method
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.problems.tables import Codes

@@ -42,6 +42,39 @@ from paretocosmos.problems.tables.targets import compute_moments
 Floats = npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Rows:
+    """What is known of some rows.
+
+    Attributes:
+        frame: the features.
+        truth: the targets, a column each: numbers, or classes numbered from 0.
+        groups: the groups, numbered from 0; `None` if they are not known.
+        weight: how much each counts; `None` if all count the same.
+    """
+
+    frame: pd.DataFrame
+    truth: tuple[npt.NDArray[Any], ...]
+    groups: Codes | None = None
+    weight: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def take(self, rows: Codes) -> "Rows":
+        """Some of them, by their places."""
+        return Rows(
+            self.frame.iloc[rows],
+            tuple(column[rows] for column in self.truth),
+            None if self.groups is None else self.groups[rows],
+            None if self.weight is None else self.weight[rows],
+        )
+
+    def weighing(self, weight: Floats) -> "Rows":
+        """The same rows, each counting as much."""
+        return replace(self, weight=None if (weight == weight[0]).all() else weight)
+
+
 class InputTypeError(DataError, TypeError):
     """Data of a kind that cannot be read."""
 

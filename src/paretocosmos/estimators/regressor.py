@@ -8,9 +8,9 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from paretocosmos.estimators.base import ParetoEstimator, side_by_side
-from paretocosmos.estimators.inputs import Column, Floats, numbers_in, ours, standardised
+from paretocosmos.estimators.inputs import Column, Floats, Rows, numbers_in, ours, standardised
 from paretocosmos.estimators.objectives import Given, number_metrics, number_trade
-from paretocosmos.estimators.training import Kind, Rows
+from paretocosmos.estimators.training import Kind
 from paretocosmos.methods import Method
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.problems.tables import Codes

@@ -21,7 +21,7 @@ from paretocosmos.errors import (
     FindingWarning,
     FrontWarning,
 )
-from paretocosmos.estimators.inputs import Classes, Floats, Numbers
+from paretocosmos.estimators.inputs import Classes, Floats, Numbers, Rows
 from paretocosmos.estimators.objectives import InUnit
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods import Method
@@ -47,39 +47,6 @@ Kind = Classes | Numbers
 HELD_OUT: tuple[Split, ...] = ("val", "test")
 # A reference point for losses of standardised things, as for the paper's tables.
 REFERENCE = 2.0
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What is known of some rows.
-
-    Attributes:
-        frame: the features.
-        truth: the targets, a column each: numbers, or classes numbered from 0.
-        groups: the groups, numbered from 0; `None` if they are not known.
-        weight: how much each counts; `None` if all count the same.
-    """
-
-    frame: pd.DataFrame
-    truth: tuple[npt.NDArray[Any], ...]
-    groups: Codes | None = None
-    weight: Floats | None = None
-
-    def __len__(self) -> int:
-        return len(self.frame)
-
-    def take(self, rows: Codes) -> "Rows":
-        """Some of them, by their places."""
-        return Rows(
-            self.frame.iloc[rows],
-            tuple(column[rows] for column in self.truth),
-            None if self.groups is None else self.groups[rows],
-            None if self.weight is None else self.weight[rows],
-        )
-
-    def weighing(self, weight: Floats) -> "Rows":
-        """The same rows, each counting as much."""
-        return replace(self, weight=None if (weight == weight[0]).all() else weight)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paretocosmos.errors import need
+from paretocosmos.errors import require_extra
 from paretocosmos.problems.base import Protocol, check_protocol
 from paretocosmos.problems.images.composites import RULES, Labelled, held_out, make
 from paretocosmos.problems.images.problem import ImageProblem, image_problem
@@ -46,7 +46,7 @@ def multi_digits(*, protocol: Protocol = "clean", copies: int = 10, seed: int = 
 
 def _digits() -> tuple[Labelled, Labelled]:
     """The digits for train and those for test, ``[n, 16, 16]``."""
-    need("sklearn", "tabular", "the problem `multi_digits`")
+    require_extra("sklearn", "tabular", "the problem `multi_digits`")
     from sklearn.datasets import load_digits
 
     found = load_digits()

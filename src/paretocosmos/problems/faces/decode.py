@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from paretocosmos.errors import need
+from paretocosmos.errors import require_extra
 from paretocosmos.io.files import one_line
 from paretocosmos.io.progress import progress_bar
 from paretocosmos.problems.faces.archives import Pictures, Read
@@ -72,7 +72,7 @@ def decode(content: bytes, size: int) -> Bytes:
 
 def decode_all(pictures: Pictures, wanted: Sequence[int], size: int) -> Generator[Face, None, None]:
     """The wanted pictures that are there, in no order; a bar on stderr shows how far it is."""
-    need("PIL", "images", f"decoding `{pictures.path}`")
+    require_extra("PIL", "images", f"decoding `{pictures.path}`")
     workers = os.cpu_count() or 1
     total = len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
     contents = pictures.contents(wanted)

@@ -206,4 +206,4 @@ def _check(files: CelebaFiles, missing: Sequence[int], damaged: Mapping[int, str
         raise DataError(
             f"`{files.pictures}` must hold every picture in `{files.attributes}`, found "
             f"{' and '.join(found)}: add them, or leave them out (skip=True)"
-        ).by({"skip": True})
+        ).with_hint({"skip": True})

@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paretocosmos.problems.images.composites import RULES, Rule, _draw, _paint
-from paretocosmos.problems.images.idx import read_pair
+from paretocosmos.problems.images.files import read_pair
 from paretocosmos.runs.provenance import provenance
 
 Numbers = npt.NDArray[np.float64]

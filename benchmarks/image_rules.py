@@ -23,10 +23,10 @@ import torch
 
 from paretocosmos import fit
 from paretocosmos.problems import Problem
-from paretocosmos.problems.images.composites import RULES, Rule, make
-from paretocosmos.problems.images.pairs import PARTS, _find, _read
+from paretocosmos.problems.images.composites import RULES, Rule, compose
+from paretocosmos.problems.images.files import FASHION_MNIST, MNIST
+from paretocosmos.problems.images.pairs import PARTS, _find_files, _read_part
 from paretocosmos.problems.images.problem import image_problem
-from paretocosmos.problems.images.sources import FASHION_MNIST, MNIST
 from paretocosmos.registry import Spec
 from paretocosmos.runs.provenance import provenance
 
@@ -125,11 +125,11 @@ def tried(trial: Trial, *, data: str) -> dict[str, Any]:
 def composed(trial: Trial, data: str) -> Problem:
     """The problem of a trial, with the paper's settings."""
     sources = SOURCES[trial.problem]
-    files = _find(sources, data)
+    files = _find_files(sources, data)
     train, test = (
-        [_read(*one, part) for one in zip(sources, files, strict=True)] for part in PARTS
+        [_read_part(*one, part) for one in zip(sources, files, strict=True)] for part in PARTS
     )
-    made = make(
+    made = compose(
         (train[0], train[1]),
         (test[0], test[1]),
         rule=trial.rule,

@@ -21,9 +21,8 @@ from paretocosmos.paper.collect import collect
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.problems import Problem, load_problem
-from paretocosmos.problems.images.composites import Composites
-from paretocosmos.problems.images.idx import read_pair
-from paretocosmos.problems.images.kept import kept
+from paretocosmos.problems.images.composites import Composites, load_or_compose
+from paretocosmos.problems.images.files import read_pair
 from paretocosmos.runs.checkpoint import find_flaw
 from paretocosmos.runs.load import load_run
 from paretocosmos.training.fit import fit
@@ -296,7 +295,7 @@ def _of_images(good: Path) -> list[Artefact]:
 
     def remembered(place: Path) -> Any:
         os.environ["XDG_CACHE_HOME"] = os.environ["PARETOCOSMOS_CACHE"] = str(place)
-        made, sha256 = kept("pairs", lambda: composites)
+        made, sha256 = load_or_compose("pairs", lambda: composites)
         return made.images.tobytes(), made.labels.tobytes(), made.counts, sha256
 
     remembered(folder)

@@ -79,5 +79,5 @@ def files_at_most(size: int) -> Iterator[None]:
 def seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what moves be drawn as where somebody looks at both streams."""
     people = Console(stderr=True, force_terminal=True, force_interactive=True)
-    monkeypatch.setattr(progress, "console", lambda: people)
-    monkeypatch.setattr(progress, "_stdout_is_seen", lambda: True)
+    monkeypatch.setattr(progress, "get_console", lambda: people)
+    monkeypatch.setattr(progress, "_is_stdout_terminal", lambda: True)

@@ -46,7 +46,7 @@ CONVENIENT = {
     ("pareto.front", "pareto.selection"),
     ("pareto.front", "plotting"),
     ("pareto.selection", "objectives"),
-    ("runs.run", "explorer.inline"),
+    ("runs.run", "explorer"),
 }
 """Lazy imports that would close a circle, for methods on values: `front.plot`, `model.at`."""
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from paretocosmos.explorer.live import _server
 from paretocosmos.training.loop import Trainer
 
 Call = Callable[..., Any]
@@ -17,8 +16,8 @@ Call = Callable[..., Any]
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_server, "EVERY", 0.01)
-    monkeypatch.setattr(_server, "AFTER", 0.0)
+    monkeypatch.setattr("paretocosmos.explorer.live.EVERY", 0.01)
+    monkeypatch.setattr("paretocosmos.explorer.live.AFTER", 0.0)
 
 
 @pytest.mark.system

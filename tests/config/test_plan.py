@@ -21,7 +21,7 @@ from paretocosmos.methods.cosmos import Cosmos
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import sample_rays
 from paretocosmos.problems import Problem, Split, load_problem
-from paretocosmos.problems.toys.problem import ToyProblem
+from paretocosmos.problems.toys import ToyProblem
 from paretocosmos.registry import Spec
 from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch

@@ -24,7 +24,7 @@ from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
 from paretocosmos.estimators._targets import columns_of, name_of
 from paretocosmos.explorer import explore, look_at
 from paretocosmos.export import Exported, export
-from paretocosmos.export._fairness import fairness
+from paretocosmos.export.card import describe_fairness
 from paretocosmos.export.network import plan_export
 from paretocosmos.runs.load import problem_from_rows
 from paretocosmos.runs.run import predicts_at, to_run
@@ -36,7 +36,7 @@ THRESHOLD = 0.37
 
 
 @pytest.fixture(scope="module")
-def chosen(fair: ParetoClassifier) -> ParetoClassifier:
+def choose_samples(fair: ParetoClassifier) -> ParetoClassifier:
     return fair.choose(weights=[0.8, 0.2], threshold=THRESHOLD)
 
 
@@ -103,13 +103,13 @@ def test_its_card_says_which_input_is_the_group(given: str, some: People) -> Non
     rows: Any = x.to_numpy() if given == "an array" else x
     sex: Any = x["sex"] if given == "a column" else x["sex"].to_numpy()
     fitted = ParetoClassifier(epochs=1, random_state=0).fit(rows, some.rich, sensitive=sex)
-    said = " ".join(fairness(to_run(fitted)))  # an export takes long and writes the same
+    said = " ".join(describe_fairness(to_run(fitted)))  # an export takes long and writes the same
     name = "x1" if given == "an array" else "sex"
     assert f"The groups of {name} are compared: 0, 1. Its input {name} tells" in said
     assert "estimates from its inputs" in said
     assert "not an input" not in said
     apart = ParetoClassifier(epochs=1, random_state=0).fit(x[["age"]], some.rich, sensitive=sex)
-    said = " ".join(fairness(to_run(apart)))
+    said = " ".join(describe_fairness(to_run(apart)))
     assert "That column is not an input" in said
     assert "estimates from the other columns" in said
 

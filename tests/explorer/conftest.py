@@ -20,7 +20,7 @@ from paretocosmos.explorer import (
     Words,
     write_report,
 )
-from paretocosmos.explorer._samples import png
+from paretocosmos.explorer.evaluate_page import encode_png
 from paretocosmos.objectives import Measure
 from paretocosmos.pareto import Front, even_rays
 
@@ -121,7 +121,7 @@ def people(seen: Callable[..., View]) -> Callable[..., View]:
 def pictured(seen: Callable[..., View]) -> View:
     """The same with pictures instead of rows."""
     view = seen()
-    image = png(np.arange(64, dtype=np.uint8).reshape(8, 8, 1))
+    image = encode_png(np.arange(64, dtype=np.uint8).reshape(8, 8, 1))
     samples = Samples((1, 2, 3, 4), (), (), (image,) * 4, np.array([[1, 0, 0, 1]]), 2)
     return View(view.looks, view.heads, (), samples)
 

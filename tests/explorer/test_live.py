@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from paretocosmos import fit, load_run
-from paretocosmos.explorer.live import Watch, _server, state_of
+from paretocosmos.explorer.live import Watch, read_state
 from paretocosmos.io.files import is_locked, lock_folder
 from paretocosmos.io.palette import RUNS
 from paretocosmos.training.progress import Progress
@@ -24,10 +24,10 @@ def states(tmp_path: Path) -> list[dict[str, Any]]:
     seen: list[dict[str, Any]] = []
 
     def follow(at: Progress) -> None:
-        seen.append(state_of(tmp_path))
+        seen.append(read_state(tmp_path))
 
     fit("toy_convex", out=tmp_path / "run", progress=follow, **SMALL)
-    return [*seen, state_of(tmp_path)]
+    return [*seen, read_state(tmp_path)]
 
 
 def test_the_folder_of_a_training_tells_how_far_it_is(
@@ -49,11 +49,11 @@ def test_the_folder_of_a_training_tells_how_far_it_is(
 def test_a_killed_training_has_stopped(folder: Path) -> None:
     record = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(record | {"status": "training"}))
-    state = state_of(folder)
+    state = read_state(folder)
     assert (state["over"], state["runs"][0]["status"]) == (True, "stopped")
     with lock_folder(folder):
         assert is_locked(folder)
-        assert state_of(folder)["runs"][0]["status"] == "training"
+        assert read_state(folder)["runs"][0]["status"] == "training"
     assert not is_locked(folder)
 
 
@@ -70,12 +70,12 @@ def _get(address: str, **headers: str) -> tuple[int, str]:
 def test_the_page_is_for_this_machine_and_ends_with_the_run(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_server, "EVERY", 0.01)
-    monkeypatch.setattr(_server, "AFTER", 0.0)
+    monkeypatch.setattr("paretocosmos.explorer.live.EVERY", 0.01)
+    monkeypatch.setattr("paretocosmos.explorer.live.AFTER", 0.0)
     with Watch(lambda: folder) as watch:
         assert watch.address.startswith("http://127.0.0.1:")
         code, text = _get(watch.address + "state.json")
-        assert (code, json.loads(text)) == (200, json.loads(json.dumps(state_of(folder))))
+        assert (code, json.loads(text)) == (200, json.loads(json.dumps(read_state(folder))))
         for name in ("", "watch.js", "watch.css", "page.css"):
             assert _get(watch.address + name)[0] == 200
         assert _get(watch.address, Host="evil.example")[0] == 403

@@ -13,7 +13,7 @@ from PIL import Image
 from paretocosmos import Problem, evaluate, fit, load_run
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.explorer import View, look_at, write_report
-from paretocosmos.explorer._samples import chosen, png
+from paretocosmos.explorer.evaluate_page import choose_samples, encode_png
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.problems.tables.rows import split_rows
 from paretocosmos.runs.run import Run
@@ -120,11 +120,11 @@ def test_samples_can_be_left_out(run: Run, tmp_path: Path) -> None:
 def test_the_samples_that_move_most_come_first() -> None:
     chances = torch.tensor([[0.1, 0.5, 0.2, 0.9], [0.1, 0.6, 0.8, 0.2]])
     pool = torch.tensor([10, 20, 30, 40])
-    rows, moved = chosen(pool, [chances])
+    rows, moved = choose_samples(pool, [chances])
     assert moved == 2
     assert rows[:2] == (40, 30)  # 0.7 and 0.6 apart
     assert set(rows) == {10, 20, 30, 40}
-    rows, _ = chosen(pool, [chances], torch.tensor([0, 0, 1, 1]))
+    rows, _ = choose_samples(pool, [chances], torch.tensor([0, 0, 1, 1]))
     assert rows[:2] == (20, 40)  # the one that moves most of each group
 
 
@@ -197,7 +197,7 @@ def test_runs_of_different_problems_are_refused(run: Run, tmp_path: Path) -> Non
 @pytest.mark.parametrize("channels", [1, 3])
 def test_png(channels: int) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, channels), dtype=np.uint8)
-    with Image.open(io.BytesIO(png(pixels))) as image:
+    with Image.open(io.BytesIO(encode_png(pixels))) as image:
         found = np.asarray(image).reshape(pixels.shape)
     np.testing.assert_array_equal(found, pixels)
 

@@ -13,9 +13,15 @@ from fairlearn.metrics import (
 from sklearn.metrics import zero_one_loss
 
 from paretocosmos.evaluation import compute_intervals, compute_share_interval
-from paretocosmos.explorer._heads import count, readers_of
-from paretocosmos.explorer._outcomes import gap_ends, outcome_gaps, outcomes_of, shares_of
-from paretocosmos.explorer._words import words_of
+from paretocosmos.explorer.page_model import build_words
+from paretocosmos.explorer.predictions import (
+    build_outcomes,
+    compute_gap_intervals,
+    compute_outcome_gaps,
+    compute_shares,
+    count_answers,
+    find_readers,
+)
 from paretocosmos.objectives import AccuracyGap, FprGap, TprGap
 from paretocosmos.problems.tables import TabularProblem
 
@@ -39,10 +45,10 @@ def test_shares_are_fairlearns_rates(problem: TabularProblem) -> None:
     batch = problem.split("train")
     size = len(batch.targets["label"])
     outputs = torch.randn(3, size, generator=torch.Generator().manual_seed(1))
-    readers = readers_of(problem, outputs, batch)
-    words = words_of(problem, [*problem.names, *problem.metrics], "loans")
-    outcomes = outcomes_of(problem, readers, words.groups)
-    found = shares_of(outcomes, count(readers, outputs, batch.targets))
+    readers = find_readers(problem, outputs, batch)
+    words = build_words(problem, [*problem.names, *problem.metrics], "loans")
+    outcomes = build_outcomes(problem, readers, words.groups)
+    found = compute_shares(outcomes, count_answers(readers, outputs, batch.targets))
     at, truth = 0, batch.targets["label"].numpy()
     rates = {
         "demographic_parity": selection_rate,
@@ -75,7 +81,7 @@ def test_ends_of_gaps_are_those_of_one_ray(problem: TabularProblem) -> None:
     targets = problem.split("val").targets
     outputs = torch.randn(2, len(targets["label"]), generator=torch.Generator().manual_seed(2))
     for chosen in (False, True):
-        found = gap_ends(problem, outputs, targets, chosen=chosen)
+        found = compute_gap_intervals(problem, outputs, targets, chosen=chosen)
         assert {"tpr_gap", "demographic_parity"} <= found.keys()
         gaps = {"tpr_gap": problem.objectives[1].score}
         for ray in range(2):
@@ -87,9 +93,11 @@ def test_ends_of_counted_gaps_are_those_of_the_objectives(problem: TabularProble
     batch = problem.split("train")
     size = len(batch.targets["label"])
     outputs = torch.randn(2, size, generator=torch.Generator().manual_seed(3))
-    readers = readers_of(problem, outputs, batch)
-    outcomes = outcomes_of(problem, readers, ("f", "m"))
-    found = outcome_gaps(outcomes, count(readers, outputs, batch.targets), chosen=False)
+    readers = find_readers(problem, outputs, batch)
+    outcomes = build_outcomes(problem, readers, ("f", "m"))
+    found = compute_outcome_gaps(
+        outcomes, count_answers(readers, outputs, batch.targets), chosen=False
+    )
     every = {"tpr_gap": TprGap(), "fpr_gap": FprGap(), "accuracy_gap": AccuracyGap()}
     gaps = {name: one.score for name, one in every.items()}
     for ray in range(2):
@@ -99,9 +107,9 @@ def test_ends_of_counted_gaps_are_those_of_the_objectives(problem: TabularProble
 
 
 def test_words_are_the_problems_or_those_of_its_columns(problem: TabularProblem) -> None:
-    words = words_of(problem, [*problem.names, *problem.metrics], "loans")
+    words = build_words(problem, [*problem.names, *problem.metrics], "loans")
     assert words.title == "Is paid “yes”?"
     assert words.groups == ("f", "m")
     assert words.instead == {"binary_cross_entropy": "misclassification"}
     assert words.measures["selection_rate_f"].label == "predicted “yes” in “f”"
-    assert words_of(None, ["own_thing"]).measures["own_thing"].label == "own thing"
+    assert build_words(None, ["own_thing"]).measures["own_thing"].label == "own thing"

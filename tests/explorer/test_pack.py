@@ -11,7 +11,7 @@ import pytest
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.explorer import Look, View, write_report
-from paretocosmos.explorer._pack import packed
+from paretocosmos.explorer.serialize import serialize_view
 from paretocosmos.pareto import Front
 
 
@@ -26,7 +26,7 @@ def test_answers_are_thinned_before_a_page_is_refused(
     path = tmp_path / "report.html"
     write_report(path, seen())
     whole = path.stat().st_size
-    monkeypatch.setattr("paretocosmos.explorer._write.LARGEST", whole - 100)
+    monkeypatch.setattr("paretocosmos.explorer.serialize.LARGEST", whole - 100)
     write_report(path, seen())
     answers = data_of(path)["runs"][0]["answers"]
     assert answers["at"] == list(range(0, 25, 2))
@@ -34,7 +34,7 @@ def test_answers_are_thinned_before_a_page_is_refused(
     counts = np.frombuffer(bytes_of_val, dtype="<u4").reshape(-1, 2, 2)
     assert counts[:, 0, 1].tolist() == answers["at"]
     path.unlink()
-    monkeypatch.setattr("paretocosmos.explorer._write.LARGEST", 1000)
+    monkeypatch.setattr("paretocosmos.explorer.serialize.LARGEST", 1000)
     with pytest.raises(ConfigurationError, match=r"0\.001 MB.*fewer"):
         write_report(path, seen())
     assert list(tmp_path.iterdir()) == []
@@ -46,14 +46,14 @@ def test_runs_are_told_apart_by_method_then_seed_then_folder(made: Callable[...,
         for label, seed, folder in (("a", 1, "x"), ("b", 1, "x"), ("b", 2, "x"), ("b", 2, "y"))
     ]
     wanted = ["a", "b, seed 1", "b, seed 2, x", "b, seed 2, y"]
-    assert [run["label"] for run in packed(View(looks))["runs"]] == wanted
+    assert [run["label"] for run in serialize_view(View(looks))["runs"]] == wanted
 
 
 def test_chances_are_kept_to_a_65535th(seen: Callable[..., View]) -> None:
     view = seen()
     answers = view.looks[0].answers
     assert answers is not None
-    (text,) = packed(view)["runs"][0]["answers"]["chances"]
+    (text,) = serialize_view(view)["runs"][0]["answers"]["chances"]
     found = np.frombuffer(base64.b64decode(text), dtype="<u2").reshape(4, 25) / 65535
     np.testing.assert_allclose(found, answers.chances[0], atol=0.5 / 65535)
 
@@ -63,4 +63,8 @@ def test_more_is_better_for_accuracy_and_area_alone(made: Callable[..., Front]) 
     ones = np.ones(len(front))
     names = ("accuracy", "accuracy_top", "roc_auc_x", "tpr_gap", "misclassification")
     many = Front(front.rays, front.values, front.names, front.reference, dict.fromkeys(names, ones))
-    assert packed(View([Look({}, [many])]))["larger"] == ["accuracy", "accuracy_top", "roc_auc_x"]
+    assert serialize_view(View([Look({}, [many])]))["larger"] == [
+        "accuracy",
+        "accuracy_top",
+        "roc_auc_x",
+    ]

@@ -17,10 +17,10 @@ from paretocosmos.errors import DataError
 from paretocosmos.io import compression
 from paretocosmos.io.compression import read_packed
 from paretocosmos.problems.faces import archives
-from paretocosmos.problems.faces import lists as celeba_lists
+from paretocosmos.problems.faces import files as celeba_lists
 from paretocosmos.problems.faces.archives import open_pictures
-from paretocosmos.problems.faces.decode import MOST_PIXELS, decode
-from paretocosmos.problems.images.idx import read_idx
+from paretocosmos.problems.faces.decoding import MAX_PIXELS, decode_picture
+from paretocosmos.problems.images.files import read_idx
 from paretocosmos.problems.tables import read_csv
 
 
@@ -28,9 +28,9 @@ from paretocosmos.problems.tables import read_csv
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that a test reaches."""
     for module, name, value in (
-        (archives, "LARGEST_PICTURE", 1_000_000),
-        (archives, "LARGEST_NOTE", 10_000),
-        (archives, "LARGEST_TAR", 3_000_000),
+        (archives, "MAX_PICTURE_BYTES", 1_000_000),
+        (archives, "MAX_NOTE_BYTES", 10_000),
+        (archives, "MAX_TAR_BYTES", 3_000_000),
         (celeba_lists, "LARGEST", 1_000_000),
     ):
         monkeypatch.setattr(module, name, value)
@@ -119,16 +119,16 @@ def test_a_picture_in_a_folder(tmp_path: Path) -> None:
         read()
 
 
-@pytest.mark.parametrize("size", [(1, 5000), (MOST_PIXELS // 4000 + 1, 4000)])
+@pytest.mark.parametrize("size", [(1, 5000), (MAX_PIXELS // 4000 + 1, 4000)])
 def test_a_picture_that_would_take_all_memory(size: tuple[int, int]) -> None:
     stream = io.BytesIO()
     Image.new("1", size).save(stream, "png")
     with pytest.raises(ValueError, match=f"{size[0]} x {size[1]}; at most"):
-        decode(stream.getvalue(), 64)
+        decode_picture(stream.getvalue(), 64)
 
 
 def test_arrays_that_unpack_to_more(tmp_path: Path) -> None:
     path = tmp_path / "celeba64_meta.npz"
     np.savez_compressed(path, image_id=np.zeros(1_000_000, dtype=np.int64))
     with pytest.raises(DataError, match=r"8,000,\d+ bytes.* 1,000,000"):
-        celeba_lists._meta(path)
+        celeba_lists._read_meta(path)

@@ -25,7 +25,7 @@ from paretocosmos.plotting import (
 )
 from paretocosmos.plotting.style import ABSENT
 from paretocosmos.problems import load_problem
-from paretocosmos.problems.toys.problem import ToyProblem
+from paretocosmos.problems.toys import ToyProblem
 
 NAN = float("nan")
 

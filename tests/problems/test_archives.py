@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from paretocosmos.errors import DataError
-from paretocosmos.problems.faces.archives import number_of, open_pictures
+from paretocosmos.problems.faces.archives import open_pictures, parse_number
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba
@@ -53,10 +53,10 @@ def test_the_fingerprint_changes_with_the_pictures(
 
 
 def test_names() -> None:
-    assert number_of("a/b/000017.JPG") == 17
-    assert number_of("202599.png") == 202_599
+    assert parse_number("a/b/000017.JPG") == 17
+    assert parse_number("202599.png") == 202_599
     for name in ("000001.txt", "._000001.jpg", "a000001.jpg", "000001.jpg.part", "12/", ".jpg"):
-        assert number_of(name) is None
+        assert parse_number(name) is None
 
 
 @pytest.mark.parametrize("kind", ["img.zip", "img.tar", "img.tar.gz"])

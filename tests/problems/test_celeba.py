@@ -18,12 +18,14 @@ from torch import Tensor
 from paretocosmos.config.settings import paper_settings
 from paretocosmos.errors import BenchmarkWarning, DataError
 from paretocosmos.problems import SPLITS, load_problem
-from paretocosmos.problems.celeba import celeba
-from paretocosmos.problems.celeba_easy import celeba_easy
-from paretocosmos.problems.celeba_four import celeba_four
-from paretocosmos.problems.celeba_hard import celeba_hard
-from paretocosmos.problems.celeba_ten import celeba_ten
-from paretocosmos.problems.celeba_three import celeba_three
+from paretocosmos.problems.faces.problem import (
+    celeba,
+    celeba_easy,
+    celeba_four,
+    celeba_hard,
+    celeba_ten,
+    celeba_three,
+)
 from paretocosmos.problems.images.problem import ImageProblem
 
 if TYPE_CHECKING:

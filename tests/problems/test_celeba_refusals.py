@@ -10,8 +10,7 @@ from torch import Tensor
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError, MissingExtraError
 from paretocosmos.problems import SPLITS, Problem, load_problem
-from paretocosmos.problems.celeba import celeba
-from paretocosmos.problems.celeba_easy import celeba_easy
+from paretocosmos.problems.faces.problem import celeba, celeba_easy
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba

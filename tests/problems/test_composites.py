@@ -15,10 +15,10 @@ from paretocosmos.problems.images.composites import (
     Labelled,
     Rule,
     RuleName,
-    held_out,
-    make,
+    compose,
+    load_or_compose,
+    split_rows,
 )
-from paretocosmos.problems.images.kept import kept
 
 TEXT, PUBLISHED = RULES["text"], RULES["published"]
 
@@ -103,7 +103,7 @@ def test_any_class_where_it_does_not_matter() -> None:
 
 def test_splits_and_labels(sources: tuple[Labelled, Labelled, Labelled]) -> None:
     one, two, three = sources
-    made = make((one, two), (three, two), rule=PUBLISHED, different=True, seed=1)
+    made = compose((one, two), (three, two), rule=PUBLISHED, different=True, seed=1)
     assert made.counts == (270, 30, 160)
     assert made.images.shape == (460, 14, 14)
     assert made.labels.shape == (460, 2)
@@ -123,7 +123,7 @@ def test_splits_and_labels(sources: tuple[Labelled, Labelled, Labelled]) -> None
 
 @pytest.mark.parametrize("count", [10, 37, 120_000])
 def test_the_split_is_scikit_learn_s(count: int) -> None:
-    keep, held = held_out(count, 0.1)
+    keep, held = split_rows(count, 0.1)
     expected = train_test_split(np.arange(count), test_size=0.1, random_state=42)
     np.testing.assert_array_equal(keep, expected[0])
     np.testing.assert_array_equal(held, expected[1])
@@ -132,9 +132,9 @@ def test_the_split_is_scikit_learn_s(count: int) -> None:
 def test_the_seed_decides(sources: tuple[Labelled, Labelled, Labelled]) -> None:
     one, _, three = sources
     pair = ((one, one), (three, three))
-    again = make(*pair, rule=PUBLISHED, different=True, seed=1).sha256
-    assert make(*pair, rule=PUBLISHED, different=True, seed=1).sha256 == again
-    assert make(*pair, rule=PUBLISHED, different=True, seed=2).sha256 != again
+    again = compose(*pair, rule=PUBLISHED, different=True, seed=1).sha256
+    assert compose(*pair, rule=PUBLISHED, different=True, seed=1).sha256 == again
+    assert compose(*pair, rule=PUBLISHED, different=True, seed=2).sha256 != again
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_the_bytes_never_change(rule: RuleName, sha256: str) -> None:
     """No oracle: whoever changes a byte must raise `VERSION`, or old caches would be used."""
     one = (np.arange(160 * 9, dtype=np.int64) % 251).astype(np.uint8).reshape(160, 3, 3)
     source = (one, (np.arange(160) % 7).astype(np.uint8))
-    made = make((source, source), (source, source), rule=RULES[rule], different=True, seed=1)
+    made = compose((source, source), (source, source), rule=RULES[rule], different=True, seed=1)
     assert composites.VERSION == 2
     assert made.sha256 == sha256
 
@@ -160,19 +160,19 @@ def test_the_bytes_never_change(rule: RuleName, sha256: str) -> None:
 def test_refused_settings(changes: dict[str, int], sentence: str) -> None:
     one = labelled(20, 0)
     with pytest.raises(ConfigurationError, match=sentence):
-        make((one, one), (one, one), rule=PUBLISHED, different=True, **({"seed": 1} | changes))
+        compose((one, one), (one, one), rule=PUBLISHED, different=True, **({"seed": 1} | changes))
 
 
 def test_one_class_has_no_partner() -> None:
     one = (labelled(20, 0)[0], np.full(20, 3, np.uint8))
     with pytest.raises(DataError, match="classes, found only class 3"):
-        make((one, one), (one, one), rule=PUBLISHED, different=True, seed=1)
+        compose((one, one), (one, one), rule=PUBLISHED, different=True, seed=1)
 
 
 def test_too_few_images() -> None:
     one = labelled(1, 0)
     with pytest.raises(DataError, match="held out, found 1"):
-        make((one, one), (one, one), rule=PUBLISHED, different=False, seed=1, copies=1)
+        compose((one, one), (one, one), rule=PUBLISHED, different=False, seed=1, copies=1)
 
 
 def save(path: Path, parts: dict[str, np.ndarray]) -> None:
@@ -183,7 +183,7 @@ class TestKept:
     @pytest.fixture
     def made(self) -> Composites:
         one = labelled(30, 0)
-        return make((one, one), (one, one), rule=PUBLISHED, different=True, seed=1)
+        return compose((one, one), (one, one), rule=PUBLISHED, different=True, seed=1)
 
     @pytest.fixture
     def path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -191,17 +191,17 @@ class TestKept:
         return tmp_path / "paretocosmos" / "composites" / "some.npz"
 
     def test_built_once(self, made: Composites, path: Path) -> None:
-        first, sha256 = kept("some", lambda: made)
+        first, sha256 = load_or_compose("some", lambda: made)
         assert (first, sha256) == (made, made.sha256)
         assert [file.name for file in path.parent.iterdir()] == ["some.npz"]
-        again, found = kept("some", lambda: pytest.fail("built again"))
+        again, found = load_or_compose("some", lambda: pytest.fail("built again"))
         assert (again.counts, found) == (made.counts, sha256)
         np.testing.assert_array_equal(again.images, made.images)
         np.testing.assert_array_equal(again.labels, made.labels)
 
     @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "other", "unsigned", "pickle"])
     def test_damage_is_built_anew(self, damage: str, made: Composites, path: Path) -> None:
-        kept("some", lambda: made)
+        load_or_compose("some", lambda: made)
         content = bytearray(path.read_bytes())
         parts = {"images": made.images, "labels": made.labels, "counts": np.array(made.counts)}
         if damage == "cut":
@@ -218,10 +218,10 @@ class TestKept:
             save(path, parts)
         else:
             save(path, {**parts, "sha256": np.array([{}], dtype=object)})
-        again, sha256 = kept("some", lambda: made)
+        again, sha256 = load_or_compose("some", lambda: made)
         assert (again, sha256) == (made, made.sha256)
         # and the good one is there again
-        assert kept("some", lambda: pytest.fail("not mended"))[1] == sha256
+        assert load_or_compose("some", lambda: pytest.fail("not mended"))[1] == sha256
 
     def test_a_cache_that_cannot_be_written(
         self, made: Composites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -229,4 +229,4 @@ class TestKept:
         (tmp_path / "file").touch()
         for place in (tmp_path / "file", Path(os.devnull)):
             monkeypatch.setenv("XDG_CACHE_HOME", str(place))
-            assert kept("some", lambda: made)[0] is made
+            assert load_or_compose("some", lambda: made)[0] is made

@@ -16,12 +16,11 @@ import pytest
 import torch
 from tests.small import files_at_most, seen
 
-from paretocosmos.problems.celeba_easy import celeba_easy
-from paretocosmos.problems.celeba_hard import celeba_hard
-from paretocosmos.problems.faces import decode as faces
+from paretocosmos.problems.faces import decoding as faces
 from paretocosmos.problems.faces.archives import open_pictures
-from paretocosmos.problems.faces.decoded import Decoded, decoded
-from paretocosmos.problems.images.idx import Bytes
+from paretocosmos.problems.faces.decoding import DecodedPictures, load_pictures
+from paretocosmos.problems.faces.problem import celeba_easy, celeba_hard
+from paretocosmos.problems.images.files import Bytes
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba
@@ -35,13 +34,13 @@ SIZE = 16
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry per picture that is decoded."""
     made: list[int] = []
-    real = faces.decode
+    real = faces.decode_picture
 
     def counted(content: bytes, size: int) -> Bytes:
         made.append(size)
         return real(content, size)
 
-    monkeypatch.setattr(faces, "decode", counted)
+    monkeypatch.setattr(faces, "decode_picture", counted)
     return made
 
 
@@ -57,8 +56,8 @@ def cache(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def load(small: "SmallCeleba", folder: Path) -> Callable[[], Decoded]:
-    return lambda: decoded(open_pictures(folder), small.numbers, SIZE)
+def load(small: "SmallCeleba", folder: Path) -> Callable[[], DecodedPictures]:
+    return lambda: load_pictures(open_pictures(folder), small.numbers, SIZE)
 
 
 def test_decoded_once(small: "SmallCeleba", tmp_path: Path, calls: list[int]) -> None:
@@ -76,7 +75,7 @@ def test_decoded_once(small: "SmallCeleba", tmp_path: Path, calls: list[int]) ->
 
 
 def test_what_is_written(
-    load: Callable[[], Decoded], small: "SmallCeleba", folder: Path, cache: Path
+    load: Callable[[], DecodedPictures], small: "SmallCeleba", folder: Path, cache: Path
 ) -> None:
     found = load()
     assert isinstance(found.pixels, np.memmap)
@@ -98,8 +97,8 @@ def test_rows_come_in_the_order_asked_for(small: "SmallCeleba", tmp_path: Path) 
     small.tar(tmp_path / "a.tar")
     pictures = open_pictures(tmp_path / "a.tar")
     order = [202_599, 77, 1, 2, 162_770, 3]
-    alone = {n: decoded(pictures, [n], SIZE).pixels[0] for n in (202_599, 1, 162_770, 3)}
-    found = decoded(pictures, order, SIZE)
+    alone = {n: load_pictures(pictures, [n], SIZE).pixels[0] for n in (202_599, 1, 162_770, 3)}
+    found = load_pictures(pictures, order, SIZE)
     assert found.numbers.tolist() == [202_599, 1, 162_770, 3]
     for pixels, number in zip(found.pixels, found.numbers, strict=True):
         np.testing.assert_array_equal(pixels, alone[number])
@@ -109,7 +108,7 @@ def test_rows_come_in_the_order_asked_for(small: "SmallCeleba", tmp_path: Path) 
 @pytest.mark.parametrize("change", ["content", "added", "touched"])
 def test_a_changed_source_is_decoded_anew(
     change: str,
-    load: Callable[[], Decoded],
+    load: Callable[[], DecodedPictures],
     folder: Path,
     cache: Path,
     calls: list[int],
@@ -134,16 +133,18 @@ def test_a_changed_source_is_decoded_anew(
     assert not after & before
 
 
-def test_other_sources_stay(load: Callable[[], Decoded], small: "SmallCeleba", cache: Path) -> None:
+def test_other_sources_stay(
+    load: Callable[[], DecodedPictures], small: "SmallCeleba", cache: Path
+) -> None:
     load()
     small.zip(cache.parent / "a.zip")
-    decoded(open_pictures(cache.parent / "a.zip"), small.numbers, SIZE)
+    load_pictures(open_pictures(cache.parent / "a.zip"), small.numbers, SIZE)
     assert len(list(cache.glob("*.npy"))) == 2
 
 
 @pytest.mark.parametrize("damage", ["cut", "longer", "no record", "torn record", "other rows"])
 def test_a_damaged_cache_is_made_anew(
-    damage: str, load: Callable[[], Decoded], cache: Path, calls: list[int]
+    damage: str, load: Callable[[], DecodedPictures], cache: Path, calls: list[int]
 ) -> None:
     before = np.array(load().pixels)
     (pixels,), (record,) = cache.glob("*.npy"), cache.glob("*.json")
@@ -167,25 +168,25 @@ def test_a_damaged_cache_is_made_anew(
 KILLED = """
 import sys, time
 from pathlib import Path
-from paretocosmos.problems.faces import decode as faces
+from paretocosmos.problems.faces import decoding as faces
 from paretocosmos.problems.faces.archives import open_pictures
-from paretocosmos.problems.faces.decoded import decoded
+from paretocosmos.problems.faces.decoding import load_pictures
 
-real = faces.decode
+real = faces.decode_picture
 def slow(content, size):
     if Path("stop").exists():
         time.sleep(60)
     Path("stop").touch()
     return real(content, size)
-faces.decode = slow
+faces.decode_picture = slow
 faces.GROUP = 1
-decoded(open_pictures(Path(sys.argv[1])), [int(n) for n in sys.argv[3:]], int(sys.argv[2]))
+load_pictures(open_pictures(Path(sys.argv[1])), [int(n) for n in sys.argv[3:]], int(sys.argv[2]))
 """
 
 
 @pytest.mark.system
 def test_a_kill_in_the_middle(
-    load: Callable[[], Decoded],
+    load: Callable[[], DecodedPictures],
     small: "SmallCeleba",
     folder: Path,
     cache: Path,
@@ -211,12 +212,12 @@ def test_a_kill_in_the_middle(
 
 
 def test_an_interrupt_leaves_nothing(
-    load: Callable[[], Decoded], cache: Path, monkeypatch: pytest.MonkeyPatch
+    load: Callable[[], DecodedPictures], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(content: bytes, size: int) -> Bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(faces, "decode", interrupted)
+    monkeypatch.setattr(faces, "decode_picture", interrupted)
     with pytest.raises(KeyboardInterrupt):
         load()
     assert list(cache.iterdir()) == []
@@ -244,7 +245,7 @@ class TestWithoutACache:
 
     @pytest.mark.system
     def test_a_full_disk(
-        self, small: "SmallCeleba", load: Callable[[], Decoded], cache: Path, folder: Path
+        self, small: "SmallCeleba", load: Callable[[], DecodedPictures], cache: Path, folder: Path
     ) -> None:
         """No file may grow over a few pictures: the same error a full disk gives."""
         (folder / "000077.jpg").write_bytes(b"damaged")
@@ -261,7 +262,7 @@ class TestWithoutACache:
 
 
 def test_the_bar_is_on_stderr_and_for_people(
-    load: Callable[[], Decoded],
+    load: Callable[[], DecodedPictures],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     cache: Path,
@@ -287,6 +288,6 @@ def test_many_more_pictures_than_are_read_ahead(
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     many = type(small)(numbers=tuple(range(1, 301)), height=8, width=8)
     many.tar(tmp_path / "a.tar.gz")
-    found = decoded(open_pictures(tmp_path / "a.tar.gz"), many.numbers, 8)
+    found = load_pictures(open_pictures(tmp_path / "a.tar.gz"), many.numbers, 8)
     for number, pixels in zip(many.numbers, found.pixels, strict=True):
-        np.testing.assert_array_equal(pixels, faces.decode(many.pictures[number], 8))
+        np.testing.assert_array_equal(pixels, faces.decode_picture(many.pictures[number], 8))

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-from paretocosmos.problems.faces.decode import decode
+from paretocosmos.problems.faces.decoding import decode_picture
 
 
 def png(pixels: npt.NDArray[np.uint8]) -> bytes:
@@ -32,7 +32,7 @@ SHAPES = [(218, 178), (109, 89), (90, 131), (70, 70), (64, 64), (64, 80), (31, 4
 def test_shorter_edge_then_centre(height: int, width: int, size: int) -> None:
     """Against torch's antialiased interpolation, rounded, and a crop by hand."""
     pixels = random_picture(height, width)
-    found = decode(png(pixels), size)
+    found = decode_picture(png(pixels), size)
     assert found.shape == (3, size, size)
     assert found.dtype == np.uint8
     assert found.flags.c_contiguous
@@ -50,18 +50,18 @@ def test_shorter_edge_then_centre(height: int, width: int, size: int) -> None:
 def test_the_published_shape_by_hand() -> None:
     """178 x 218 becomes 64 x 78, of which rows 7 to 70 stay: a ramp shows which."""
     ramp = np.repeat(np.arange(218, dtype=np.uint8)[:, None], 178, axis=1)
-    found = decode(png(np.stack([ramp] * 3, axis=2)), 64).astype(float)
+    found = decode_picture(png(np.stack([ramp] * 3, axis=2)), 64).astype(float)
     centres = (np.arange(7, 71) + 0.5) * 218 / 78 - 0.5
     np.testing.assert_allclose(found[0], np.repeat(centres[:, None], 64, axis=1), atol=0.6)
 
 
 def test_small_pictures_are_left_as_they_are() -> None:
     pixels = random_picture(64, 64)
-    np.testing.assert_array_equal(decode(png(pixels), 64), pixels.transpose(2, 0, 1))
+    np.testing.assert_array_equal(decode_picture(png(pixels), 64), pixels.transpose(2, 0, 1))
 
 
 def test_grey_and_palette_become_colour() -> None:
     grey = random_picture(80, 64)[..., 0]
-    found = decode(png(grey), 64)
+    found = decode_picture(png(grey), 64)
     assert (found == found[0]).all()
     np.testing.assert_array_equal(found[0], grey[8:72])

@@ -15,14 +15,16 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.problems import SPLITS, Protocol, load_problem
-from paretocosmos.problems.fashion_and_mnist import fashion_and_mnist
 from paretocosmos.problems.images import pairs
 from paretocosmos.problems.images.composites import RuleName
+from paretocosmos.problems.images.files import FASHION_MNIST, FILES, Files, Source, find_files
+from paretocosmos.problems.images.pairs import (
+    fashion_and_mnist,
+    multi_digits,
+    multi_fashion,
+    multi_mnist,
+)
 from paretocosmos.problems.images.problem import HEADS, ImageProblem
-from paretocosmos.problems.images.sources import FASHION_MNIST, FILES, Files, Source, locate
-from paretocosmos.problems.multi_digits import multi_digits
-from paretocosmos.problems.multi_fashion import multi_fashion
-from paretocosmos.problems.multi_mnist import multi_mnist
 
 RAW = Path(__file__).parents[3] / "shared" / "data"
 Load = Callable[..., ImageProblem]
@@ -162,7 +164,7 @@ def test_the_cache_serves_what_was_built(data: Path, monkeypatch: pytest.MonkeyP
     built = multi_mnist(data=str(data))
     other = multi_mnist(data=str(data), seed=2)
     assert other.sha256 != built.sha256
-    monkeypatch.setattr(pairs, "make", lambda *_, **__: pytest.fail("built again"))
+    monkeypatch.setattr(pairs, "compose", lambda *_, **__: pytest.fail("built again"))
     again = multi_mnist(data=str(data), protocol="paper")
     assert (again.sha256, again.score_batch) == (built.sha256, 256)
     for name in SPLITS:
@@ -201,7 +203,7 @@ class TestSearch:
 
         def download(source: Source) -> Files:
             fetched.append(source.name)
-            return locate([data / "mnist"])[0]
+            return find_files([data / "mnist"])[0]
 
         monkeypatch.setattr(pairs, "download", download)
         found = multi_mnist()
@@ -225,7 +227,7 @@ class TestSearch:
         with gzip.open(data / "mnist" / f"{FILES[1]}.gz") as stream:
             known = hashlib.sha256(stream.read()).hexdigest()
         twin = Source("MNIST", ("mnist",), "", ("", known))
-        monkeypatch.setattr(pairs, "KNOWN", (twin, FASHION_MNIST))
+        monkeypatch.setattr(pairs, "SOURCES", (twin, FASHION_MNIST))
         with pytest.raises(DataError, match="Fashion-MNIST, found those of MNIST"):
             multi_fashion(data=str(data / "mnist"))
 
@@ -243,9 +245,9 @@ class TestDigits:
     def test_no_digit_is_in_train_and_in_test(self) -> None:
         from sklearn.datasets import load_digits
 
-        from paretocosmos.problems.multi_digits import _digits
+        from paretocosmos.problems.images.pairs import _load_digits
 
-        train, test = _digits()
+        train, test = _load_digits()
         found = np.concatenate([train[0], test[0]])[:, ::2, ::2]
         original = load_digits()
         assert len(found) == len(original.images)

@@ -19,14 +19,14 @@ from tests.small import seen
 from paretocosmos.errors import DataError
 from paretocosmos.io.download import TIMEOUT, Remote, fetch, sha256_of
 from paretocosmos.io.files import cache_folder, folders
-from paretocosmos.problems.images.sources import (
+from paretocosmos.problems.images.files import (
     FASHION_MNIST,
     FILES,
     MNIST,
     Source,
     download,
-    locate,
-    places,
+    find_files,
+    list_candidates,
 )
 
 RAW = Path(__file__).parents[3] / "shared" / "data"
@@ -139,16 +139,16 @@ class TestFolders:
     @pytest.mark.parametrize("end", ["", ".gz"])
     @pytest.mark.parametrize("at", range(3))
     def test_layouts(self, source: Source, end: str, at: int, tmp_path: Path) -> None:
-        place = places(source, tmp_path, alone=True)[at]
+        place = list_candidates(source, tmp_path, alone=True)[at]
         place.mkdir(parents=True, exist_ok=True)
-        assert locate(places(source, tmp_path, alone=True)) == ({}, list(FILES))
+        assert find_files(list_candidates(source, tmp_path, alone=True)) == ({}, list(FILES))
         for file in FILES:
             (place / f"{file}{end}").touch()
-        found, absent = locate(places(source, tmp_path, alone=True))
+        found, absent = find_files(list_candidates(source, tmp_path, alone=True))
         assert absent == []
         assert found == {file: place / f"{file}{end}" for file in FILES}
         # names alone do not tell two sources apart
-        assert bool(locate(places(source, tmp_path, alone=False))[1]) is (at == 2)
+        assert bool(find_files(list_candidates(source, tmp_path, alone=False))[1]) is (at == 2)
 
     def test_the_first_full_place(self, tmp_path: Path) -> None:
         for name, count in (("a", 3), ("b", 4), ("c", 4)):
@@ -156,8 +156,8 @@ class TestFolders:
             for file in FILES[:count]:
                 (tmp_path / name / file).touch()
         where = [tmp_path / name for name in "abc"]
-        assert locate(where)[0] == {file: tmp_path / "b" / file for file in FILES}
-        assert locate(where[:1])[1] == [FILES[3]]
+        assert find_files(where)[0] == {file: tmp_path / "b" / file for file in FILES}
+        assert find_files(where[:1])[1] == [FILES[3]]
 
 
 @pytest.mark.system
@@ -295,6 +295,6 @@ def test_checksums_are_well_formed() -> None:
 @pytest.mark.skipif(not RAW.is_dir(), reason="the raw files are not here")
 @pytest.mark.parametrize("source", [MNIST, FASHION_MNIST])
 def test_checksums_of_the_real_files(source: Source) -> None:
-    files, absent = locate(places(source, RAW, alone=False))
+    files, absent = find_files(list_candidates(source, RAW, alone=False))
     assert not absent
     assert source.sha256 == tuple(sha256_of(files[file], unpacked=True) for file in FILES)

@@ -7,9 +7,7 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto import even_rays
-from paretocosmos.problems.toy_concave import toy_concave
-from paretocosmos.problems.toy_convex import toy_convex
-from paretocosmos.problems.toys.problem import ToyProblem
+from paretocosmos.problems.toys import ToyProblem, toy_concave, toy_convex
 
 BOTH = (toy_convex(), toy_concave())
 

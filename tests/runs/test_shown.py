@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paretocosmos import Front, load_run
-from paretocosmos.explorer.inline import Page
+from paretocosmos.explorer import Page
 from paretocosmos.training.compare import Comparison
 
 

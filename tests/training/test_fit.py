@@ -31,7 +31,7 @@ from paretocosmos.pareto import Front, cosmos_loss, even_rays, sample_rays
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.images.problem import ImageProblem, Pixels
-from paretocosmos.problems.toys.problem import ToyProblem
+from paretocosmos.problems.toys import ToyProblem
 from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.runs.record import list_validation_fronts
 from paretocosmos.runs.run import Run

@@ -139,14 +139,14 @@ def _set_padding(network: Any, sides: Sequence[int]) -> None:
     """
     halving = [(network.embeddings, "padding", 3)]
     for block in network.encoder.blocks:
-        part = block.depthwise_conv
-        if part.stride == 2:
-            halving.append((part, "depthwise_conv_pad", part.depthwise_conv.kernel_size[0]))
+        layer = block.depthwise_conv
+        if layer.stride == 2:
+            halving.append((layer, "depthwise_conv_pad", layer.depthwise_conv.kernel_size[0]))
     height, width = sides
-    for part, name, kernel in halving:
+    for layer, name, kernel in halving:
         across, down = (kernel - 2 + side % 2 for side in (width, height))
         pads = (across // 2, across - across // 2, down // 2, down - down // 2)
-        setattr(part, name, nn.ZeroPad2d(pads))
+        setattr(layer, name, nn.ZeroPad2d(pads))
         height, width = ((side + 1) // 2 for side in (height, width))
 
 

@@ -53,7 +53,7 @@ class LeNet(Backbone):
         self.rectified = rectified
         self.first = ConvPool(shape[0], FILTERS[0], kernel)
         self.second = ConvPool(*FILTERS, KERNEL)
-        height, width = (_after(_after(side, kernel), KERNEL) for side in shape[1:])
+        height, width = (_side_after(_side_after(side, kernel), KERNEL) for side in shape[1:])
         self.hidden = nn.Linear(FILTERS[1] * height * width, HIDDEN)
         self.head = nn.Linear(HIDDEN, self.cut.total)
         self.first_layer = "first.conv"
@@ -66,8 +66,8 @@ class LeNet(Backbone):
         return self.cut(self.head(F.relu(hidden) if self.rectified else hidden))
 
 
-def _after(side: int, kernel: int) -> int:
-    """What a block leaves of an image's side."""
+def _side_after(side: int, kernel: int) -> int:
+    """Return the side of an image after a block."""
     return (side - kernel + 1) // 2
 
 

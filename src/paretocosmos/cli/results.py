@@ -56,10 +56,10 @@ SELECTED = "selection_rate_"
 
 
 def _get_words(problem: Problem | None, front: Front, metrics: Sequence[str] = ()) -> "Words":
-    from paretocosmos.explorer import words_of  # which commands that print nothing do without
+    from paretocosmos.explorer import build_words  # which commands that print nothing do without
 
     names = list(dict.fromkeys([*front.names, *front.metrics, *metrics]))
-    return words_of(problem, names, str(front.provenance.get("problem")))
+    return build_words(problem, names, str(front.provenance.get("problem")))
 
 
 def get_measures(

@@ -10,7 +10,7 @@ import typer
 
 from paretocosmos.cli.console import print_next_command, print_note
 from paretocosmos.errors import RunError
-from paretocosmos.explorer.live import Watch, state_of
+from paretocosmos.explorer.live import Watch, read_state
 from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
 
@@ -28,7 +28,7 @@ def watch(
     The page reads the run folder, is reachable only from this machine, and ends with the run.
     """
     place = user_path(folder)
-    if not state_of(place)["runs"]:
+    if not read_state(place)["runs"]:
         raise RunError(
             f"there is no run in `{folder}`: give the folder of a training, or a folder above it"
         )

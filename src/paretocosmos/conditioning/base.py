@@ -17,21 +17,21 @@ from paretocosmos.types import Inputs, Outputs
 
 
 def heads_of(network: nn.Module) -> tuple[str, ...]:
-    """The modules that serve single objectives, by dotted name, where a network says so.
+    """Return the modules that serve single objectives, by dotted name, if a network declares them.
 
-    It says so in its attribute `heads`: names, or the module itself. Another thing of that name,
-    such as a number of attention heads, says nothing.
+    Its attribute `heads` holds their names, or is the module itself. Anything else of that name,
+    such as a number of attention heads, is ignored.
     """
     heads = getattr(network, "heads", ())
     if isinstance(heads, nn.Module):
         return ("heads",)
     names = (heads,) if isinstance(heads, str) else heads
-    known = isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
-    return tuple(names) if known else ()
+    are_names = isinstance(names, tuple | list) and all(isinstance(n, str) for n in names)
+    return tuple(names) if are_names else ()
 
 
 def inside(name: str, modules: tuple[str, ...]) -> bool:
-    """Whether a module or parameter is one of these modules, or belongs to one, by dotted names."""
+    """Return True if a module or parameter is, or belongs to, one of these, by dotted names."""
     return any(f"{name}.".startswith(f"{module}.") for module in modules)
 
 
@@ -81,7 +81,7 @@ class Conditioning(nn.Module, ABC):
     seeds may run it; a subclass declares it anew."""
 
     disclosure: ClassVar[str] = ""
-    """What model cards have to say of it where people are judged, in a sentence."""
+    """A sentence for model cards where groups are compared; `{columns}` are what it reads."""
 
     settings: Mapping[str, Any]
     """The keyword arguments it was built with, for whoever saves it."""
@@ -89,20 +89,20 @@ class Conditioning(nn.Module, ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "__init__" in vars(cls):
-            cls.__init__ = _noting(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = _record_settings(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__()
         self.__dict__.setdefault("settings", {})  # of one without a constructor of its own
         self.ends: Tensor | None
         self.register_buffer("ends", None)
-        self.objectives = _whole(objectives)
+        self.objectives = _to_int(objectives)
         if self.objectives < 1:
             raise ConfigurationError(f"`objectives` must be at least 1, found {objectives}")
-        self._keywords = _keywords(backbone)
+        self._keywords = _get_keywords(backbone)
         self.has_cache = _has_cache(backbone)
         try:
-            self.backbone = copy.deepcopy(backbone, _computed(backbone))
+            self.backbone = copy.deepcopy(backbone, _copy_computed_weights(backbone))
         except (RuntimeError, TypeError) as error:
             raise ConfigurationError(
                 f"a network is copied before it is conditioned, which {type(backbone).__name__} "
@@ -113,7 +113,7 @@ class Conditioning(nn.Module, ABC):
     def outputs_for(
         cls, outputs: int | Mapping[str, int], settings: Mapping[str, Any]
     ) -> int | Mapping[str, int]:
-        """What its backbone gives per sample, where a problem asks for these outputs: the same."""
+        """Return the outputs that the backbone needs for a problem's; the same by default."""
         del settings
         return outputs
 
@@ -134,19 +134,19 @@ class Conditioning(nn.Module, ABC):
         The others are the backbone's own. By default, all that the conditioning has beside it; one
         that puts parameters into the backbone names those too.
         """
-        every = (name for name, _ in self.named_parameters())
-        return frozenset(name for name in every if not inside(name, ("backbone",)))
+        names = (name for name, _ in self.named_parameters())
+        return frozenset(name for name in names if not inside(name, ("backbone",)))
 
     @abstractmethod
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        """Inputs ``[B, ...]`` and rays ``[J]``, ``[G, J]`` or ``[B, J]`` to outputs ``[B, ...]``.
+        """Map inputs ``[B, ...]`` and rays ``[J]``, ``[G, J]`` or ``[B, J]`` to outputs.
 
         With G rays the batch is G groups of B/G neighbouring samples, one ray each.
         """
 
     @abstractmethod
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
-        """Inputs ``[B, ...]`` under every one of N rays ``[N, J]``: outputs ``[N, B, ...]``.
+        """Map inputs ``[B, ...]`` under every one of N rays ``[N, J]`` to outputs ``[N, B, ...]``.
 
         What does not depend on the ray is computed once.
         """
@@ -191,28 +191,28 @@ class Conditioning(nn.Module, ABC):
         return TrainingTask(self, tuple(objectives))
 
     def call(self, inputs: Inputs) -> Outputs:
-        """The backbone on its inputs; a mapping is passed on as keywords, or as a whole."""
+        """Call the backbone; a mapping is passed on as keywords, or as a whole."""
         args, named = self._arguments(inputs)
         outputs: Outputs = self.backbone(*args, **named)
         return outputs
 
     def _arguments(self, inputs: Inputs) -> tuple[tuple[Inputs, ...], dict[str, Any]]:
-        """What the backbone is called with, where it is given inputs.
+        """Return the arguments with which to call the backbone.
 
         A mapping becomes keywords. It stays one argument where `forward` has no parameters of
         these names, as in ``forward(batch: dict)``.
         """
         # every call is one for whole inputs: a cache would only hold memory, and cannot be vmapped
-        usual: dict[str, Any] = {"use_cache": False} if self.has_cache else {}
+        defaults: dict[str, Any] = {"use_cache": False} if self.has_cache else {}
         if not isinstance(inputs, Mapping):
-            return (inputs,), usual
+            return (inputs,), defaults
         names = self._keywords
         whole = names is not None and inputs and not any(name in names for name in inputs)
-        return ((inputs,), usual) if whole else ((), usual | dict(inputs))
+        return ((inputs,), defaults) if whole else ((), defaults | dict(inputs))
 
     def rays_for(self, ray: Tensor) -> Tensor:
         """Check a ray's last axis and bring it to ``[G, J]``, between the useful ends."""
-        shape = _shape(ray)
+        shape = _get_shape(ray)
         if len(shape) not in (1, 2) or shape[-1] != self.objectives:
             raise ConfigurationError(
                 f"a ray must have shape [{self.objectives}], or [G, {self.objectives}] with one "
@@ -222,7 +222,7 @@ class Conditioning(nn.Module, ABC):
         return rays if self.ends is None else rays @ self.ends.to(rays)
 
     def calibrate(self, ends: Tensor) -> None:
-        """From now on the rays asked for lie between these, ``[J, J]``, one for each objective."""
+        """Map the simplex onto the rays between these ends, ``[J, J]``, one for each objective."""
         self.ends = ends.to(next(self.parameters()).device)
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
@@ -231,12 +231,12 @@ class Conditioning(nn.Module, ABC):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
-def _keywords(network: nn.Module) -> frozenset[str] | None:
-    """The names of what a network's `forward` takes; `None` if it takes any."""
+def _get_keywords(network: nn.Module) -> frozenset[str] | None:
+    """Return the names of the arguments of a network's `forward`; `None` if it takes any."""
     parameters = inspect.signature(network.forward).parameters.values()
-    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
-    return frozenset(one.name for one in parameters)
+    return frozenset(p.name for p in parameters)
 
 
 def _has_cache(network: nn.Module) -> bool:
@@ -245,8 +245,8 @@ def _has_cache(network: nn.Module) -> bool:
     return "use_cache" in inspect.signature(base().forward).parameters
 
 
-def _computed(network: nn.Module) -> dict[int, Tensor]:
-    """Copies of weights that a hook computes anew at each call, as the old `weight_norm` does.
+def _copy_computed_weights(network: nn.Module) -> dict[int, Tensor]:
+    """Copy weights that a hook computes anew at each call, as the old `weight_norm` does.
 
     They carry gradients, and such a tensor cannot be copied otherwise.
     """
@@ -258,20 +258,20 @@ def _computed(network: nn.Module) -> dict[int, Tensor]:
     }
 
 
-def _noting(build: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that keeps the settings it is called with; the outermost counts."""
+def _record_settings(build: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a constructor so that it records its settings; the outermost call counts."""
 
     @functools.wraps(build)
-    def noted(self: Conditioning, *args: Any, **named: Any) -> None:
-        fixed = ("backbone", "objectives")
-        settings = {name: value for name, value in named.items() if name not in fixed}
+    def build_and_record(self: Conditioning, *args: Any, **named: Any) -> None:
+        arguments = ("backbone", "objectives")
+        settings = {name: value for name, value in named.items() if name not in arguments}
         self.__dict__.setdefault("settings", settings)
         build(self, *args, **named)
 
-    return noted
+    return build_and_record
 
 
-def _whole(objectives: object) -> int:
+def _to_int(objectives: object) -> int:
     try:
         return operator.index(objectives)  # type: ignore[arg-type]
     except TypeError as error:
@@ -280,7 +280,7 @@ def _whole(objectives: object) -> int:
         ) from error
 
 
-def _shape(ray: object) -> torch.Size:
+def _get_shape(ray: object) -> torch.Size:
     if not isinstance(ray, Tensor):
         raise ConfigurationError(
             f"a ray must be a tensor, found {type(ray).__name__}: wrap it in torch.tensor(...)"

@@ -58,8 +58,8 @@ class FixedRay(nn.Module):
                 )
             inputs = dict(zip(self._names, args, strict=False)) | named
         if self.conditioned.has_cache and (self._names or isinstance(inputs, Mapping)):
-            given = inputs if isinstance(inputs, Mapping) else {self._names[0]: inputs}
-            inputs = {"use_cache": None, **given}  # as the network's own configuration has it
+            mapping = inputs if isinstance(inputs, Mapping) else {self._names[0]: inputs}
+            inputs = {"use_cache": None, **mapping}  # as the network's own configuration has it
         return self.conditioned(inputs, self.ray)
 
     def __getattr__(self, name: str) -> Any:
@@ -147,32 +147,34 @@ def _cannot_merge(reason: str) -> ConfigurationError:
 def _fold_layers(network: nn.Module) -> nn.Module:
     """Replace the conditioned layers by folded ones, the innermost first."""
     places = [
-        (name, part) for name, part in network.named_modules() if isinstance(part, ConditionedLayer)
+        (name, module)
+        for name, module in network.named_modules()
+        if isinstance(module, ConditionedLayer)
     ]
     for name, conditioned in reversed(places):  # what is inside another comes after it
         layer = _fold(network, name, conditioned)
-        every = network.named_modules(remove_duplicate=False)
-        for place in [place for place, part in every if part is conditioned]:
-            if place == "":
+        modules = network.named_modules(remove_duplicate=False)
+        for path in [path for path, module in modules if module is conditioned]:
+            if path == "":
                 network = layer
             else:
-                network.set_submodule(place, layer)
+                network.set_submodule(path, layer)
     return network
 
 
-def _fold(network: nn.Module, place: str, conditioned: ConditionedLayer) -> nn.Module:
+def _fold(network: nn.Module, path: str, conditioned: ConditionedLayer) -> nn.Module:
     """Return the layer inside, changed as the current ray changes it."""
     term = conditioned.current().term[0]
     layer: nn.Module = conditioned.layer
     if isinstance(conditioned, LowRank):
         base = get_base_layer(layer)  # of an adapter: what that adds stays beside it
-        _check_own_weight(network, place, base)
+        _check_own_weight(network, path, base)
         rank = conditioned.writes.shape[1] // len(term)
         scales = term.to(conditioned.writes).repeat_interleave(rank)
         change = (conditioned.writes * scales) @ conditioned.reads.weight.flatten(1)
         _add(base, change, None if conditioned.shifts is None else term @ conditioned.shifts)
     elif isinstance(conditioned, SplitLinear):
-        _check_own_weight(network, place, layer)
+        _check_own_weight(network, path, layer)
         _add(layer, None, conditioned.ray.weight @ term)
     elif isinstance(conditioned, Modulated):
         last = layer
@@ -180,27 +182,27 @@ def _fold(network: nn.Module, place: str, conditioned: ConditionedLayer) -> nn.M
             last = last[-1]
         if not _can_scale(last):
             raise _cannot_merge(
-                f"the scale and shift at `{place}` come after {type(layer).__name__}, which does "
+                f"the scale and shift at `{path}` come after {type(layer).__name__}, which does "
                 "not end in a linear layer, a convolution, or a normalisation with a bias"
             )
-        _check_own_weight(network, place, last)
+        _check_own_weight(network, path, last)
         scale, shift = term.chunk(2)
         _scale(last, 1 + scale, shift)
     else:
         kind = type(layer).__name__
-        raise _cannot_merge(f"what the ray adds at `{place}` is no weight of {kind}")
+        raise _cannot_merge(f"what the ray adds at `{path}` is no weight of {kind}")
     return layer
 
 
-def _check_own_weight(network: nn.Module, place: str, layer: nn.Module) -> None:
+def _check_own_weight(network: nn.Module, path: str, layer: nn.Module) -> None:
     """Raise if a layer's weight is shared with another, or computed from other parameters."""
     if parametrize.is_parametrized(layer):
-        raise _cannot_merge(f"the weight at `{place}` is computed by a parametrisation")
+        raise _cannot_merge(f"the weight at `{path}` is computed by a parametrisation")
     holders = Counter(
-        parameter for part in network.modules() for parameter in part.parameters(recurse=False)
+        parameter for module in network.modules() for parameter in module.parameters(recurse=False)
     )
     if holders[layer.weight] > 1:  # type: ignore[index]
-        raise _cannot_merge(f"the weight at `{place}` is shared with another layer")
+        raise _cannot_merge(f"the weight at `{path}` is shared with another layer")
 
 
 def _add(layer: Any, weight: Tensor | None, bias: Tensor | None) -> None:

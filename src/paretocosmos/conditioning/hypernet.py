@@ -167,8 +167,8 @@ class Hypernet(Conditioning):
         network = copy.deepcopy(self.backbone)
         parameters: dict[Tensor, nn.Parameter] = {}
         for name, weight in self.weights(self.rays_for(ray)).items():
-            place, _, last = name.rpartition(".")
-            module = network.get_submodule(place)
+            parent, _, last = name.rpartition(".")
+            module = network.get_submodule(parent)
             delattr(module, last)
             # a weight that is used in several places stays one
             shared = parameters.setdefault(weight, nn.Parameter(weight[0].detach().clone()))

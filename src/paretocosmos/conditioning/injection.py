@@ -240,9 +240,9 @@ class InjectedConditioning(Conditioning):
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         # where samples share nothing between rays, one batch for all would only take more memory
         self.rays_for(rays)
-        every = rays.unsqueeze(0) if rays.ndim == 1 else rays
+        all_rays = rays.unsqueeze(0) if rays.ndim == 1 else rays
         outputs: Outputs = map_tensors(
-            lambda *outs: torch.stack(outs), *(self(inputs, ray) for ray in every)
+            lambda *outs: torch.stack(outs), *(self(inputs, ray) for ray in all_rays)
         )
         return outputs
 

@@ -149,19 +149,21 @@ def _find_repeated_blocks(module: nn.Module, prefix: str) -> list[str]:
     """Return the outermost blocks: of a list of modules, or several of one class in a sequence."""
     if isinstance(module, BLOCKS):
         return [prefix]
-    parts = [(f"{prefix}.{name}".removeprefix("."), part) for name, part in module.named_children()]
-    blocks = [(name, part) for name, part in parts if _is_composite_block(part)]
+    parts = [
+        (f"{prefix}.{name}".removeprefix("."), child) for name, child in module.named_children()
+    ]
+    blocks = [(name, child) for name, child in parts if _is_composite_block(child)]
     if isinstance(module, nn.ModuleList) and blocks:
         return [name for name, _ in blocks]
     if isinstance(module, nn.Sequential) and blocks:
-        kind, count = Counter(_get_kind(part) for _, part in blocks).most_common(1)[0]
+        kind, count = Counter(_get_kind(child) for _, child in blocks).most_common(1)[0]
         if count > 1:
-            return [name for name, part in blocks if _get_kind(part) == kind]
+            return [name for name, child in blocks if _get_kind(child) == kind]
     return [
         block
-        for name, part in parts
-        if not is_closed(part) or isinstance(part, BLOCKS)
-        for block in _find_repeated_blocks(part, name)
+        for name, child in parts
+        if not is_closed(child) or isinstance(child, BLOCKS)
+        for block in _find_repeated_blocks(child, name)
     ]
 
 
@@ -208,5 +210,5 @@ def _iter_modules(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn
     """Yield modules by dotted names, but none inside of those that are closed."""
     yield prefix, module
     if not is_closed(module):
-        for name, part in module.named_children():
-            yield from _iter_modules(part, f"{prefix}.{name}".removeprefix("."))
+        for name, child in module.named_children():
+            yield from _iter_modules(child, f"{prefix}.{name}".removeprefix("."))

@@ -117,14 +117,14 @@ def find_width(module: nn.Module) -> Width | None:
 
     If that is not certain, those of the last layer in its source.
     """
-    parts = [get_base_layer(part) for part in _iter_parts(module)]
-    with_channels = [part for part in parts if _count_channels(part) is not None]
-    weighted = [part for part in with_channels if is_weighted_layer(part)] or with_channels
+    parts = [get_base_layer(submodule) for submodule in _iter_parts(module)]
+    with_channels = [layer for layer in parts if _count_channels(layer) is not None]
+    weighted = [layer for layer in with_channels if is_weighted_layer(layer)] or with_channels
     ends = find_end_layer(module) or next(reversed(weighted), None)
     channels = None if ends is None else _count_channels(ends)
     if ends is None or channels is None:
         return None
-    images = any(isinstance(part, Convolution | BatchOrInstanceNorm) for part in parts)
+    images = any(isinstance(submodule, Convolution | BatchOrInstanceNorm) for submodule in parts)
     channels_first = isinstance(ends, Convolution | BatchOrInstanceNorm | nn.GroupNorm)
     weights = [*ends.parameters(), *module.parameters(), *module.buffers()]
     like = next((weight for weight in weights if weight.is_floating_point()), torch.empty(0))
@@ -144,7 +144,7 @@ def find_end_layer(module: nn.Module) -> nn.Module | None:
         return None
     norm = None
     for child in reversed(list(module.children())):
-        if all(_count_channels(get_base_layer(part)) is None for part in _iter_parts(child)):
+        if all(_count_channels(get_base_layer(layer)) is None for layer in _iter_parts(child)):
             continue
         end = find_end_layer(child)
         if end is None:
@@ -161,8 +161,8 @@ def _iter_parts(module: nn.Module) -> Iterator[nn.Module]:
     """Yield a module and its parts, without those of adapters and of parametrised layers."""
     yield module
     if not is_parametrized(module) and get_base_layer(module) is module:
-        for part in module.children():
-            yield from _iter_parts(part)
+        for submodule in module.children():
+            yield from _iter_parts(submodule)
 
 
 def _count_channels(layer: nn.Module) -> int | None:
@@ -289,4 +289,4 @@ class _ConcatenationVisitor(ast.NodeVisitor):
             is_method = callable(getattr(self._kind, name, None)) and name != self._method
             return is_method and _method_concatenates(self._kind, name)
         inner = [function.value] if isinstance(function, ast.Attribute) else []
-        return any(self._is_concatenation(part) for part in [*inner, *call.args])
+        return any(self._is_concatenation(node) for node in [*inner, *call.args])

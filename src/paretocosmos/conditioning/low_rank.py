@@ -300,11 +300,12 @@ class Lora(InjectedConditioning):
             if layer is None
             else self._select_layers(layer, adaptable)
         )
-        for part in [self.backbone.get_submodule(place) for place in places]:
-            self._put(make_adapter(part, self.objectives, adapter_rank))
-        put = {n: part for n, part in self.backbone.named_modules() if isinstance(part, LowRank)}
-        self._layers = tuple(put)
-        like = put[self._layers[0]].writes
+        for module in [self.backbone.get_submodule(place) for place in places]:
+            self._put(make_adapter(module, self.objectives, adapter_rank))
+        modules = self.backbone.named_modules()
+        adapters = {name: module for name, module in modules if isinstance(module, LowRank)}
+        self._layers = tuple(adapters)
+        like = adapters[self._layers[0]].writes
         self.shares = nn.Parameter(compute_initial_shares(self.objectives, adapter_rank).to(like))
         self._named = () if layer is None else self._layers
 
@@ -329,11 +330,13 @@ class Lora(InjectedConditioning):
         """Return why no layer of that name can be adapted."""
         some = ", ".join(adaptable[:4]) + ", ..." * (len(adaptable) > 4)
         parts = [
-            part for part in self.backbone.named_modules() if f".{part[0]}".endswith(f".{end}")
+            (name, module)
+            for name, module in self.backbone.named_modules()
+            if f".{name}".endswith(f".{end}")
         ]
         if not parts or not end:
             return f"`layer` names layers of the network, found no `{end}`; there are: {some}"
-        name, part = parts[0]
+        name, module = parts[0]
         check_is_called(self.backbone, name)
         if is_bypassed(self.backbone, name):
             return (
@@ -342,8 +345,8 @@ class Lora(InjectedConditioning):
             )
         return (
             "`lora` adapts linear layers, convolutions without groups and `Conv1D`, with the "
-            f"`forward` of their class and weights of a real type, found {type(part).__name__} at "
-            f"`{name}`: name another layer ({some})"
+            f"`forward` of their class and weights of a real type, found {type(module).__name__} "
+            f"at `{name}`: name another layer ({some})"
         )
 
     def extra_repr(self) -> str:

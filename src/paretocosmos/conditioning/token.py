@@ -70,61 +70,65 @@ def extend_inputs(inputs: Inputs, tokens: int, filler: int) -> Inputs:
     """Inputs with room for tokens in front of the sequence."""
     if isinstance(inputs, Tensor):
         return _prepend(inputs, tokens, filler)
-    given: dict[str, Any] = {name: part for name, part in inputs.items() if part is not None}
+    arguments: dict[str, Any] = {name: entry for name, entry in inputs.items() if entry is not None}
     for name in ("inputs_embeds", "past_key_values"):
-        if name in given:
+        if name in arguments:
             raise ConfigurationError(
                 f"`token` puts its tokens before a whole sequence of ids, found `{name}`: pass "
                 "`input_ids`, or use `model.at(ray).generate`"
             )
-    if IDS not in given:
-        whole = [name for name, part in given.items() if _are_ids(part) and name not in GROWING]
+    if IDS not in arguments:
+        whole = [
+            name for name, entry in arguments.items() if _are_ids(entry) and name not in GROWING
+        ]
         if len(whole) != 1:
             raise ConfigurationError(
                 f"`token` needs one input with ids, either `{IDS}` or the only input of whole "
-                f"numbers [batch, positions], found {', '.join(given)}"
+                f"numbers [batch, positions], found {', '.join(arguments)}"
             )
-    ids = IDS if IDS in given else whole[0]
-    shape = given[ids].shape
-    for name, part in given.items():
+    ids = IDS if IDS in arguments else whole[0]
+    shape = arguments[ids].shape
+    for name, entry in arguments.items():
         if name == ids:
-            given[name] = _prepend(part, tokens, filler)
+            arguments[name] = _prepend(entry, tokens, filler)
         elif name == "position_ids":
-            first = torch.arange(tokens, device=part.device, dtype=part.dtype)
-            given[name] = torch.cat([first.expand(*part.shape[:-1], -1), part + tokens], dim=-1)
-        elif name in GROWING and isinstance(part, Tensor) and part.shape == shape:
-            given[name] = _prepend(part, tokens, GROWING[name])
-        elif isinstance(part, Tensor) and part.shape[:2] == shape:
+            first = torch.arange(tokens, device=entry.device, dtype=entry.dtype)
+            arguments[name] = torch.cat(
+                [first.expand(*entry.shape[:-1], -1), entry + tokens], dim=-1
+            )
+        elif name in GROWING and isinstance(entry, Tensor) and entry.shape == shape:
+            arguments[name] = _prepend(entry, tokens, GROWING[name])
+        elif isinstance(entry, Tensor) and entry.shape[:2] == shape:
             raise ConfigurationError(
                 f"`token` makes the sequence longer, but cannot extend `{name}` of shape "
-                f"{tuple(part.shape)} to the new positions: use another conditioning"
+                f"{tuple(entry.shape)} to the new positions: use another conditioning"
             )
-    return given
+    return arguments
 
 
-def _are_ids(part: object) -> bool:
-    return isinstance(part, Tensor) and part.ndim == 2 and not part.is_floating_point()
+def _are_ids(entry: object) -> bool:
+    return isinstance(entry, Tensor) and entry.ndim == 2 and not entry.is_floating_point()
 
 
-def _prepend(part: Tensor, tokens: int, value: int) -> Tensor:
-    if part.ndim != 2 or part.is_complex():
+def _prepend(entry: Tensor, tokens: int, value: int) -> Tensor:
+    if entry.ndim != 2 or entry.is_complex():
         raise ConfigurationError(
             f"`token` stands before sequences of ids [batch, positions], found an input of shape "
-            f"{tuple(part.shape)}: use another conditioning"
+            f"{tuple(entry.shape)}: use another conditioning"
         )
-    return torch.cat([part.new_full((part.shape[0], tokens), value), part], dim=1)
+    return torch.cat([entry.new_full((entry.shape[0], tokens), value), entry], dim=1)
 
 
 def find_position_axes(short: Any, long: Any, path: Path = ()) -> Axes:
     """The axes that are longer where the sequence is, of every tensor in what a network gives."""
     if isinstance(short, Tensor):
         pairs = zip(short.shape, long.shape, strict=True)
-        return {path: tuple(axis for axis, (one, two) in enumerate(pairs) if one != two)}
-    found: dict[Path, tuple[int, ...]] = {}
+        return {path: tuple(axis for axis, (size, longer) in enumerate(pairs) if size != longer)}
+    axes: dict[Path, tuple[int, ...]] = {}
     others = dict(_iter_children(long))
-    for name, part in _iter_children(short):
-        found |= find_position_axes(part, others[name], (*path, name))
-    return found
+    for name, entry in _iter_children(short):
+        axes |= find_position_axes(entry, others[name], (*path, name))
+    return axes
 
 
 def remove_prefix(outputs: Any, tokens: int, axes: Axes, path: Path = ()) -> Any:
@@ -135,20 +139,20 @@ def remove_prefix(outputs: Any, tokens: int, axes: Axes, path: Path = ()) -> Any
             outputs = outputs.narrow(axis, tokens, outputs.shape[axis] - tokens)
         return outputs
     parts = {
-        name: remove_prefix(part, tokens, axes, (*path, name))
-        for name, part in _iter_children(outputs)
+        name: remove_prefix(entry, tokens, axes, (*path, name))
+        for name, entry in _iter_children(outputs)
     }
     if isinstance(outputs, Mapping):
-        return type(outputs)(**{str(name): part for name, part in parts.items()})
+        return type(outputs)(**{str(name): entry for name, entry in parts.items()})
     if isinstance(outputs, list | tuple):
         return tuple(parts.values())
     if parts:
-        return dataclasses.replace(outputs, **{str(name): part for name, part in parts.items()})
+        return dataclasses.replace(outputs, **{str(name): entry for name, entry in parts.items()})
     return outputs
 
 
 def _iter_children(outputs: Any) -> Sequence[tuple[str | int, Any]]:
-    """What something a network gives is made of, by name or place."""
+    """Return what an output is made of, by name or index."""
     if isinstance(outputs, Mapping):
         return list(outputs.items())
     if isinstance(outputs, list | tuple):
@@ -157,36 +161,36 @@ def _iter_children(outputs: Any) -> Sequence[tuple[str | int, Any]]:
     return list(vars(outputs).items()) if plain else []
 
 
-def outputs_equal(one: Any, two: Any) -> bool:
-    """Whether two things that a network gave are equal, tensor by tensor."""
-    if isinstance(one, Tensor):
-        return torch.equal(one, two)
-    pairs = zip(_iter_children(one), _iter_children(two), strict=True)
-    return all(outputs_equal(part, other) for (_, part), (_, other) in pairs)
+def outputs_equal(output: Any, other_output: Any) -> bool:
+    """Return True if two outputs of a network are equal, tensor by tensor."""
+    if isinstance(output, Tensor):
+        return torch.equal(output, other_output)
+    pairs = zip(_iter_children(output), _iter_children(other_output), strict=True)
+    return all(outputs_equal(entry, other) for (_, entry), (_, other) in pairs)
 
 
 def extend_prompt(
     args: Sequence[Any], named: Mapping[str, Any], tokens: int, filler: int
 ) -> tuple[dict[str, Any], int]:
-    """What `generate` is called with, and how many positions its prompt then has."""
-    given = dict(named)
-    names = [name for name in (IDS, "inputs") if given.get(name) is not None]
-    prompt = args[0] if args else given.pop(names[0]) if names else None
+    """Return the arguments of `generate`, and the number of positions of the longer prompt."""
+    arguments = dict(named)
+    names = [name for name in (IDS, "inputs") if arguments.get(name) is not None]
+    prompt = args[0] if args else arguments.pop(names[0]) if names else None
     if len(args) > 1 or not isinstance(prompt, Tensor):
         raise ConfigurationError(
             "`generate` takes a prompt of token ids first and everything else by name, found "
             f"{len(args)} positional arguments: pass `input_ids`"
         )
-    mask = given.pop("attention_mask", None)
+    mask = arguments.pop("attention_mask", None)
     whole = {IDS: prompt, "attention_mask": torch.ones_like(prompt) if mask is None else mask}
-    given |= extend_inputs(whole, tokens, filler)
-    if given.get("max_length") is not None:
-        given["max_length"] += tokens
-    return given, prompt.shape[1] + tokens
+    arguments |= extend_inputs(whole, tokens, filler)
+    if arguments.get("max_length") is not None:
+        arguments["max_length"] += tokens
+    return arguments, prompt.shape[1] + tokens
 
 
 def remove_prompt_prefix(generated: Any, tokens: int) -> Any:
-    """What `generate` gave, without the positions of the tokens."""
+    """Remove the positions of the tokens from what `generate` gave."""
     if isinstance(generated, Tensor):
         return generated[:, tokens:]
     generated.sequences = generated.sequences[:, tokens:]
@@ -279,14 +283,14 @@ class Token(InjectedConditioning):
                 f"`{name}` would call the network without the learned tokens: call the model, or "
                 f"`generate`; without a preference, use `model.backbone.{name}`"
             )
-        given, prompt = extend_prompt(args, named, self.tokens, self._filler)
+        arguments, prompt = extend_prompt(args, named, self.tokens, self._filler)
         prefixed: Any = self.backbone.get_submodule(self._place)
 
         def generate(network: Any) -> Any:
             # with a cache, every later call is of fewer positions, and the tokens are in it
             prefixed.prompt_length = prompt
             try:
-                return network.generate(**given)
+                return network.generate(**arguments)
             finally:
                 prefixed.prompt_length = 0
 
@@ -299,7 +303,7 @@ class Token(InjectedConditioning):
                 "`token` works with one sequence, found an encoder and a decoder in "
                 f'{type(self.backbone).__name__}: use how="lora" or how="film"'
             )
-        names = {part: name for name, part in self.backbone.named_modules()}
+        names = {entry: name for name, entry in self.backbone.named_modules()}
         embedding: Any = None
         if layer is not None:
             embedding = dict(self.backbone.named_modules()).get(layer)
@@ -309,7 +313,7 @@ class Token(InjectedConditioning):
         elif (first := find_input_layer(self.backbone)) is not None:
             embedding = first[1]
         if not isinstance(embedding, nn.Embedding) or embedding not in names:
-            embeddings = [name for part, name in names.items() if isinstance(part, nn.Embedding)]
+            embeddings = [name for entry, name in names.items() if isinstance(entry, nn.Embedding)]
             where = "what the input enters" if layer is None else f"`{layer}`"
             raise ConfigurationError(
                 f"`token` puts tokens before a sequence of ids that enter an nn.Embedding, found "
@@ -322,7 +326,7 @@ class Token(InjectedConditioning):
         """Find the axes of outputs that count positions, by short calls of the network."""
         size = (3, self.start.numel())
         drawn = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(self.start)
-        modes = {part: part.training for part in self.backbone.modules()}
+        modes = {entry: entry.training for entry in self.backbone.modules()}
         try:
             with torch.no_grad():
                 self.backbone.eval()
@@ -337,8 +341,8 @@ class Token(InjectedConditioning):
                 f"({one_line(error)}): use another conditioning"
             ) from error
         finally:
-            for part, training in modes.items():
-                part.training = training
+            for entry, training in modes.items():
+                entry.training = training
         axes = find_position_axes(short, long)
         if self.start.device.type != "meta" and outputs_equal(
             remove_prefix(short, self.tokens, axes), remove_prefix(other, self.tokens, axes)
@@ -354,12 +358,12 @@ class Token(InjectedConditioning):
         """Make ids of one short sequence, as the network takes them."""
         ids = torch.full((1, count), self._filler, device=self.start.device)
         takes = inspect.signature(self.backbone.forward).parameters
-        given: dict[str, Any] = {"input_ids": ids}
+        arguments: dict[str, Any] = {"input_ids": ids}
         if ids.is_meta:  # some look at values: of a mask, or of positions where there is no cache
-            given["use_cache"] = True
+            arguments["use_cache"] = True
         else:  # without a mask they warn of padding
-            given["attention_mask"] = torch.ones_like(ids)
-        named = {name: part for name, part in given.items() if name in takes}
+            arguments["attention_mask"] = torch.ones_like(ids)
+        named = {name: entry for name, entry in arguments.items() if name in takes}
         return extend_inputs(named if "input_ids" in named else ids, self.tokens, self._filler)
 
     def extra_repr(self) -> str:

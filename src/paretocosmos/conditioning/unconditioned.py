@@ -54,27 +54,27 @@ class PerRayEnsemble(Conditioning):
         samples = len(first(inputs))
         check_group_count(samples, len(rays))
         share = samples // len(rays)
-        answers = [
-            self._answer(
-                map_tensors(lambda x, at=at: x[at * share : (at + 1) * share], inputs), one
+        outputs = [
+            self._call_nearest(
+                map_tensors(lambda x, i=i: x[i * share : (i + 1) * share], inputs), r
             )
-            for at, one in enumerate(rays)
+            for i, r in enumerate(rays)
         ]
-        joined: Outputs = map_tensors(lambda *outs: torch.cat(outs), *answers)
+        joined: Outputs = map_tensors(lambda *outs: torch.cat(outs), *outputs)
         return joined
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
-        answers = [self._answer(inputs, ray) for ray in self.rays_for(rays)]
-        stacked: Outputs = map_tensors(lambda *outs: torch.stack(outs), *answers)
+        outputs = [self._call_nearest(inputs, ray) for ray in self.rays_for(rays)]
+        stacked: Outputs = map_tensors(lambda *outs: torch.stack(outs), *outputs)
         return stacked
 
     def nearest(self, ray: Tensor) -> tuple[nn.Module, Tensor]:
         """Return the network that answers a ray ``[J]``, and the ray that it was trained for."""
-        near = F.cosine_similarity(self.rays, ray.to(self.rays).unsqueeze(0)).argmax()
-        network: nn.Module = self.backbone[int(near)]  # type: ignore[index]
-        return network, self.rays[near]
+        nearest = F.cosine_similarity(self.rays, ray.to(self.rays).unsqueeze(0)).argmax()
+        network: nn.Module = self.backbone[int(nearest)]  # type: ignore[index]
+        return network, self.rays[nearest]
 
-    def _answer(self, inputs: Inputs, ray: Tensor) -> Outputs:
+    def _call_nearest(self, inputs: Inputs, ray: Tensor) -> Outputs:
         network, its_ray = self.nearest(ray)
         outputs: Outputs = network(inputs, its_ray)
         return outputs

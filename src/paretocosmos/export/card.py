@@ -15,10 +15,9 @@ import numpy as np
 from paretocosmos._version import __version__
 from paretocosmos.conditioning import Conditioning
 from paretocosmos.evaluation.threshold import MIDDLE
-from paretocosmos.export._fairness import fairness
 from paretocosmos.export.markdown import code, plain, table
 from paretocosmos.export.network import KEY, TAKES, ExportPlan, Takes, has_threshold, list_classes
-from paretocosmos.objectives import measure_of
+from paretocosmos.objectives import GroupObjective, fairness_objectives, measure_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import find_constant
 from paretocosmos.problems.tables import DECISION, Answer
@@ -85,7 +84,7 @@ def render_run_card(
         about=[(k, _join(v)) for k, v in record["about"].items() if not isinstance(v, dict)],
         objectives=[(name, _explain_objective(name)) for name in run.front.names],
         front=run.front,
-        fairness=list(fairness(run)),
+        fairness=describe_fairness(run),
         parts=[
             (role, record[role]["name"], _format_settings(record[role]["settings"]))
             for role in ("method", "conditioning", "backbone")
@@ -220,3 +219,57 @@ def _tabulate_front(front: Front) -> dict[str, Any]:
         ray = ", ".join(f"{weight:.2f}" for weight in front.rays[index])
         rows.append((ray, *(f"{number:.4f}" for number in numbers), ", ".join(marks)))
     return {"front_head": ("preference", *front.names, *metrics, ""), "front_rows": rows}
+
+
+def describe_fairness(run: Run) -> list[str]:
+    """Describe which groups were compared, how, and what was not measured; empty without groups."""
+    about, front, lines = run.record["about"], run.front, list[str]()
+    if "sensitive" in about:
+        names = about.get("groups", [])
+        groups = ", ".join(map(plain, names if isinstance(names, list | tuple) else [names]))
+        inputs = _list_group_inputs(run)
+        reading = (
+            f"Its input {' and '.join(inputs)} tells the network the group: ask whether this is "
+            "allowed where it is used."
+            if inputs
+            else "That column is not an input; other columns may still tell much of it."
+        )
+        compared = f"The groups of {plain(about['sensitive'])} are compared: {groups}."
+        lines += [f"{compared} {reading}", ""]
+        if disclosure := getattr(run.model, "disclosure", ""):
+            columns = "its inputs" if inputs else "the other columns"
+            lines.append(f"- {disclosure.format(columns=columns)}")
+        meanings = _list_gap_meanings(run)
+        names = [name for name in (*front.names, *front.metrics) if meanings.get(name)]
+        lines += [f"- {plain(name)}: {meanings[name]}." for name in names]
+        lines += [
+            f"- All of this was measured on the {plain(front.split)} split of this data, with a "
+            "decision at probability 0.5. Another threshold, other people or another time have "
+            "other gaps.",
+            "- A gap that is small for these groups may be large for others, or within them.",
+        ]
+    constant = find_constant(front)
+    if constant.any():
+        rays = [", ".join(f"{weight:.2f}" for weight in ray) for ray in front.rays[constant]]
+        lines.append(
+            f"- CONSTANT: at {len(rays)} of {len(front)} preferences all rows of the "
+            f"{plain(front.split)} split get the same class, which is fair and of no use: "
+            f"{'; '.join(f'({ray})' for ray in rays)}."
+        )
+    return lines
+
+
+def _list_group_inputs(run: Run) -> list[str]:
+    """Return the columns that make the groups and are inputs too, as `X` of an estimator may."""
+    about = run.record["about"]
+    attributes = about.get("grouping", {}).get("attributes", [{"name": about["sensitive"]}])
+    columns = () if run.table is None else run.table.columns
+    return [plain(attribute["name"]) for attribute in attributes if attribute["name"] in columns]
+
+
+def _list_gap_meanings(run: Run) -> dict[str, str]:
+    """Return what each gap between groups measures, by name, those of a caller's own too."""
+    builtin = fairness_objectives("classes") | fairness_objectives("numbers")
+    meanings = {name: kind.meaning for name, kind in builtin.items()}
+    objectives = () if run.trained_on is None else run.trained_on.objectives
+    return meanings | {o.name: o.meaning for o in objectives if isinstance(o, GroupObjective)}

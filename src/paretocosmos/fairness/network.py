@@ -78,7 +78,7 @@ class AdjustedNetwork(Conditioning):
 
     traceable: ClassVar[bool] = True
     disclosure: ClassVar[str] = (
-        "The network estimates from its inputs how likely somebody belongs to each group, and the "
+        "The network estimates from {columns} how likely somebody belongs to each group, and the "
         "preference moves answers by that estimate: ask whether this is allowed where it is used."
     )
 

@@ -28,7 +28,7 @@ from paretocosmos.paper.results import (
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import covered
 from paretocosmos.problems import load_problem
-from paretocosmos.problems.toys.problem import ToyProblem
+from paretocosmos.problems.toys import ToyProblem
 
 GRID = ("penalty", "alpha")
 """What an ablation varies."""

@@ -54,21 +54,21 @@ __all__ = [
 
 REGISTRY = {
     "adult": "paretocosmos.problems.tables.public:adult",
-    "celeba": "paretocosmos.problems.celeba:celeba",
-    "celeba_easy": "paretocosmos.problems.celeba_easy:celeba_easy",
-    "celeba_four": "paretocosmos.problems.celeba_four:celeba_four",
-    "celeba_hard": "paretocosmos.problems.celeba_hard:celeba_hard",
-    "celeba_ten": "paretocosmos.problems.celeba_ten:celeba_ten",
-    "celeba_three": "paretocosmos.problems.celeba_three:celeba_three",
+    "celeba": "paretocosmos.problems.faces.problem:celeba",
+    "celeba_easy": "paretocosmos.problems.faces.problem:celeba_easy",
+    "celeba_four": "paretocosmos.problems.faces.problem:celeba_four",
+    "celeba_hard": "paretocosmos.problems.faces.problem:celeba_hard",
+    "celeba_ten": "paretocosmos.problems.faces.problem:celeba_ten",
+    "celeba_three": "paretocosmos.problems.faces.problem:celeba_three",
     "compas": "paretocosmos.problems.tables.public:compas",
     "default_credit": "paretocosmos.problems.tables.public:default_credit",
-    "fashion_and_mnist": "paretocosmos.problems.fashion_and_mnist:fashion_and_mnist",
-    "multi_digits": "paretocosmos.problems.multi_digits:multi_digits",
-    "multi_fashion": "paretocosmos.problems.multi_fashion:multi_fashion",
-    "multi_mnist": "paretocosmos.problems.multi_mnist:multi_mnist",
+    "fashion_and_mnist": "paretocosmos.problems.images.pairs:fashion_and_mnist",
+    "multi_digits": "paretocosmos.problems.images.pairs:multi_digits",
+    "multi_fashion": "paretocosmos.problems.images.pairs:multi_fashion",
+    "multi_mnist": "paretocosmos.problems.images.pairs:multi_mnist",
     "table": "paretocosmos.problems.table:table",
-    "toy_concave": "paretocosmos.problems.toy_concave:toy_concave",
-    "toy_convex": "paretocosmos.problems.toy_convex:toy_convex",
+    "toy_concave": "paretocosmos.problems.toys:toy_concave",
+    "toy_convex": "paretocosmos.problems.toys:toy_convex",
 }
 """Every problem by its name: the module and the function in it."""
 

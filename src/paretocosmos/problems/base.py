@@ -1,11 +1,10 @@
 """The contracts of a problem and of a source of samples, and how a problem is described."""
 
 import hashlib
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 from typing import Protocol as TypingProtocol
 
 import torch
@@ -18,7 +17,6 @@ from paretocosmos.types import Batch, Inputs, Measure, Metric, map_tensors
 
 Split = Literal["train", "val", "test"]
 Protocol = Literal["clean", "paper"]
-Load = TypeVar("Load", bound=Callable[..., Any])
 SPLITS: tuple[Split, ...] = ("train", "val", "test")
 
 # Section 2 of the published code's evaluation: scores are means over batches of this size.
@@ -356,23 +354,3 @@ def _hash_tensors(parts: Iterable[Tensor | Mapping[str, Tensor]]) -> str:
     for part in parts:
         map_tensors(add, part)
     return digest.hexdigest()
-
-
-def belongs_to(module: str, about: str | None) -> Callable[[Load], Load]:
-    """Let a function that was made for a file of this room pass for one that is written there.
-
-    Args:
-        module: the file's ``__name__``, which ends in the problem's name.
-        about: the file's docstring, which comes before what its family says of the arguments; its
-            example comes after.
-    """
-    words, prompt, example = (about or "").partition(">>> ")
-
-    def marked(load: Load) -> Load:
-        parts = (words.strip(), inspect.getdoc(load), f"{prompt}{example}".strip())
-        load.__doc__ = "\n\n".join(part for part in parts if part)
-        load.__module__ = module
-        load.__name__ = load.__qualname__ = module.rpartition(".")[2]
-        return load
-
-    return marked

@@ -31,7 +31,7 @@ from paretocosmos.types import Outputs
 if TYPE_CHECKING:
     import pandas as pd
 
-    from paretocosmos.explorer.inline import Page
+    from paretocosmos.explorer import Page
 
 PAGE = "report.html"
 """The page in a run folder."""
@@ -107,13 +107,13 @@ class Run:
         Returns:
             The page: its `path`, and `open()` for a browser of its own.
         """
-        from paretocosmos.explorer.inline import HEIGHT, page_of
+        from paretocosmos.explorer import HEIGHT, write_page
 
         if out is None:
             place = (self.folder if self.saved else Path(mkdtemp(prefix="paretocosmos-"))) / PAGE
         else:
             place = user_path(out)
-        return page_of(
+        return write_page(
             [self],
             place,
             data=data,

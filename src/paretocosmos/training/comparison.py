@@ -16,7 +16,7 @@ from paretocosmos.pareto.rays import each_alone
 from paretocosmos.runs.run import PAGE, Run
 
 if TYPE_CHECKING:
-    from paretocosmos.explorer.inline import Page
+    from paretocosmos.explorer import Page
 
 
 # What is looked at before the hypervolume.
@@ -80,10 +80,10 @@ class Comparison:
             samples: whether to show a dozen of the data.
             height: of the frame in a notebook, in pixels.
         """
-        from paretocosmos.explorer.inline import HEIGHT, page_of
+        from paretocosmos.explorer import HEIGHT, write_page
 
         runs = [run for some in self.runs.values() for run in some]
-        return page_of(runs, self.folder / PAGE, samples=samples, height=height or HEIGHT)
+        return write_page(runs, self.folder / PAGE, samples=samples, height=height or HEIGHT)
 
     @property
     def rows(self) -> list[dict[str, Any]]:

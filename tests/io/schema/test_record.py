@@ -16,7 +16,7 @@ from paretocosmos import load_run
 from paretocosmos.cli.summary import summarize_run
 from paretocosmos.errors import ParetoCosmosError, RunError
 from paretocosmos.explorer import look_at
-from paretocosmos.explorer._pack import as_json, packed
+from paretocosmos.explorer.serialize import serialize_view, to_json
 from paretocosmos.paper.experiment import find_differences, read_run_record
 from paretocosmos.paper.recipe import Experiment
 
@@ -36,7 +36,7 @@ def test_whatever_a_record_holds_is_used_or_refused(folder: Path, odd: object) -
             summarize_run(run)
             list(find_differences(read_run_record(folder, cell, ()), cell))
             if at[0] in ("problem", "about", "training", "names", "input_shape", "metrics"):
-                as_json(packed(look_at([run])))
+                to_json(serialize_view(look_at([run])))
                 run.problem()
         except ParetoCosmosError as error:
             refused.append(str(error))
@@ -131,4 +131,4 @@ def test_whatever_a_front_holds_is_used_or_refused(folder: Path, odd: object) ->
         (folder / "front.json").write_text(json.dumps(changed(front, at, odd)))
         seal(folder, record)
         with suppress(ParetoCosmosError):
-            as_json(packed(look_at([load_run(folder)])))
+            to_json(serialize_view(look_at([load_run(folder)])))

@@ -76,7 +76,7 @@ def conv_pool(
 
 
 def usable(x: Tensor, weight: Tensor, bias: Tensor | None, term: Tensor | None = None) -> bool:
-    """Whether the kernels take this: tensors they are `taken` for, few channels, small filters."""
+    """Return True if the kernels take this: `taken` tensors, few channels, small filters."""
     if bias is None or x.dim() != 4 or weight.dim() != 4:
         return False
     rest = [weight, bias] if term is None else [weight, bias, term]
@@ -170,7 +170,7 @@ def map_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def usable_maps(rays: Tensor, first_weight: Tensor, second_weight: Tensor) -> bool:
-    """Whether the kernels take this: float32 on a CUDA device, J up to 32, Triton at hand."""
+    """Return True if the kernels take this: float32 on a CUDA device, J up to 32, and Triton."""
     # first where it runs: asking for sizes that may vary would fix them in an exported model
     if not taken(rays, first_weight, second_weight) or rays.dim() != 2 or min(rays.shape) < 1:
         return False
@@ -184,7 +184,7 @@ def usable_maps(rays: Tensor, first_weight: Tensor, second_weight: Tensor) -> bo
 
 
 def usable_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> bool:
-    """Whether the kernels take this: as `usable_maps`, and small filters, cells of few pixels."""
+    """Return True if the kernels take this: as `usable_maps`, small filters, few pixels a cell."""
     if not taken(maps, weight) or maps.dim() != 4 or weight.dim() != 4:
         return False
     _, j, *cells = maps.shape
@@ -220,7 +220,7 @@ def taken(first: Tensor, *rest: Tensor) -> bool:
 
 
 def runs_on(device: str) -> bool:
-    """Whether Triton is at hand for a kind of device.
+    """Return True if Triton is available for a kind of device.
 
     With TRITON_INTERPRET=1 a CPU will do, slowly: that is for the tests.
     """
@@ -234,7 +234,7 @@ def runs_on(device: str) -> bool:
 
 @cache
 def compiles() -> bool:
-    """Whether Triton will find the C compiler it builds its launchers with."""
+    """Return True if Triton will find a C compiler to build its launchers with."""
     if os.environ.get("CC") or any(map(shutil.which, ("gcc", "clang", "cc"))):
         return True
     warnings.warn(

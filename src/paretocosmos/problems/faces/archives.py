@@ -17,26 +17,24 @@ from paretocosmos.errors import DataError
 from paretocosmos.io.compression import check_size
 from paretocosmos.io.files import one_line
 
-__all__ = ["ARCHIVES", "Pictures", "number_of", "open_pictures"]
-
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 PICTURE = re.compile(r"(\d{1,9})\.(?:jpe?g|png)", re.IGNORECASE)
 
 # Bytes of one picture at most, of a tar's notes on one, and of all that a tar holds.
-LARGEST_PICTURE, LARGEST_NOTE, LARGEST_TAR = 1 << 26, 1 << 20, 1 << 37
+MAX_PICTURE_BYTES, MAX_NOTE_BYTES, MAX_TAR_BYTES = 1 << 26, 1 << 20, 1 << 37
 
 Read = Callable[[], bytes]
 """Gives the bytes of one picture; called in a thread."""
 
 
-def number_of(name: str) -> int | None:
-    """The number of a picture by the end of its path, or `None` for a file that is none.
+def parse_number(name: str) -> int | None:
+    """Parse the number of a picture from its path; `None` for other files.
 
-    >>> number_of("img_align_celeba/000001.jpg"), number_of("__MACOSX/._000001.jpg")
+    >>> parse_number("img_align_celeba/000001.jpg"), parse_number("__MACOSX/._000001.jpg")
     (1, None)
     """
-    found = PICTURE.fullmatch(name.rpartition("/")[2])
-    return int(found[1]) if found else None
+    match = PICTURE.fullmatch(name.rpartition("/")[2])
+    return int(match[1]) if match else None
 
 
 class Pictures(ABC):
@@ -58,7 +56,7 @@ class Pictures(ABC):
 
 
 def open_pictures(path: Path) -> Pictures:
-    """The pictures in a folder or in an archive, by the end of its name."""
+    """Open the pictures in a folder or in an archive, by the end of its name."""
     try:
         if path.is_dir():
             return _Folder(path)
@@ -72,7 +70,7 @@ class _Folder(Pictures):
         self.path, self._names, lines = path, dict[int, str](), []
         with os.scandir(path) as entries:
             for entry in entries:
-                number = number_of(entry.name)
+                number = parse_number(entry.name)
                 if number is not None and entry.is_file():
                     state = entry.stat()
                     self._names[number] = entry.name
@@ -87,7 +85,7 @@ class _Folder(Pictures):
 
     def _read(self, name: str) -> bytes:
         try:
-            check_size(self.path / name, LARGEST_PICTURE)
+            check_size(self.path / name, MAX_PICTURE_BYTES)
             return (self.path / name).read_bytes()
         except OSError as error:
             _refuse(self.path / name, error)
@@ -95,11 +93,11 @@ class _Folder(Pictures):
 
 class _Zip(Pictures):
     def __init__(self, path: Path) -> None:
-        self.path, self.fingerprint = path, _of_archive(path)
+        self.path, self.fingerprint = path, _hash_archive(path)
         self._members: dict[int, zipfile.ZipInfo] = {}
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
-                number = number_of(member.filename)
+                number = parse_number(member.filename)
                 if number is not None:
                     self._members.setdefault(number, member)
         self.numbers = frozenset(self._members)
@@ -129,17 +127,17 @@ class _Tar(Pictures):
     numbers = None
 
     def __init__(self, path: Path) -> None:
-        self.path, self.fingerprint = path, _of_archive(path)
+        self.path, self.fingerprint = path, _hash_archive(path)
 
     def contents(self, wanted: Collection[int]) -> Iterator[tuple[int, Read]]:
         left = set(wanted)
         try:
             with tarfile.open(self.path, "r|*", tarinfo=_Member) as archive:
                 for member in archive:
-                    if archive.offset > LARGEST_TAR:
-                        raise tarfile.ReadError(f"it unpacks to more than {LARGEST_TAR:,} bytes")
+                    if archive.offset > MAX_TAR_BYTES:
+                        raise tarfile.ReadError(f"it unpacks to more than {MAX_TAR_BYTES:,} bytes")
                     archive.members = []  # type: ignore[attr-defined]  # else it keeps all it met
-                    number = number_of(member.name)
+                    number = parse_number(member.name)
                     if number in left:
                         _check_picture(self.path, member.name, member.size)
                     if number in left and (stream := archive.extractfile(member)) is not None:
@@ -155,21 +153,21 @@ class _Member(tarfile.TarInfo):
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         plain = (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE)
-        if self.type not in plain and self.size > LARGEST_NOTE:
+        if self.type not in plain and self.size > MAX_NOTE_BYTES:
             raise tarfile.ReadError(f"it has a note of {self.size:,} bytes on one of its files")
         found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
         return found
 
 
 def _check_picture(path: Path, name: str, size: int) -> None:
-    if size > LARGEST_PICTURE:
+    if size > MAX_PICTURE_BYTES:
         raise DataError(
             f"`{name}` in `{path}` unpacks to {size:,} bytes, a picture has at most "
-            f"{LARGEST_PICTURE:,}: get the archive from a source you trust"
+            f"{MAX_PICTURE_BYTES:,}: get the archive from a source you trust"
         )
 
 
-def _of_archive(path: Path) -> str:
+def _hash_archive(path: Path) -> str:
     state = path.stat()
     known = f"{path.name} {state.st_size} {state.st_mtime_ns}"
     return hashlib.sha256(known.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""From CelebA's files to a problem: what its members share."""
+"""CelebA: any attributes of faces, and the sets of them that the paper uses."""
 
 import hashlib
 import warnings
@@ -11,29 +11,258 @@ from torch import Tensor
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError, unknown
 from paretocosmos.objectives import BinaryCrossEntropy, accuracy, misclassification, roc_auc
-from paretocosmos.problems.base import SPLITS, Protocol, Wording, belongs_to, check_protocol
+from paretocosmos.problems.base import SPLITS, Protocol, Wording, check_protocol
 from paretocosmos.problems.faces.archives import open_pictures
-from paretocosmos.problems.faces.decoded import Decoded, decoded
-from paretocosmos.problems.faces.files import CelebaFiles, find_celeba
-from paretocosmos.problems.faces.lists import ATTRIBUTES, TOTAL, Listed, read_lists
-from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.problems.faces.decoding import DecodedPictures, load_pictures
+from paretocosmos.problems.faces.files import (
+    ATTRIBUTES,
+    TOTAL,
+    CelebaFiles,
+    Listed,
+    find_celeba,
+    read_lists,
+)
+from paretocosmos.problems.images.problem import ImageProblem, document_loader
 from paretocosmos.types import Batch, Metric, Outputs, Targets
 
-__all__ = ["attributes_of_celeba", "celeba_problem"]
 
-
-def attributes_of_celeba(
-    attributes: Sequence[str], *, module: str, about: str | None
-) -> Callable[..., ImageProblem]:
-    """A problem of CelebA with the attributes that the paper chose.
+def celeba_problem(
+    name: str,
+    attributes: Sequence[str],
+    protocol: Protocol,
+    data: str | None,
+    partition: str,
+    size: int,
+    skip: bool,
+) -> ImageProblem:
+    """Build a problem of faces with a yes or no for each attribute, a head of one logit each.
 
     Args:
-        attributes: what to tell.
-        module: the ``__name__`` of the problem's file.
-        about: its docstring.
+        name: the problem's.
+        attributes: what to predict, two or more of the 40.
+        protocol: ``"clean"`` or ``"paper"``.
+        data: a folder; `None` looks in ``$PARETOCOSMOS_DATA`` and the cache.
+        partition: ``"official"``, ``"local"`` or ``"auto"``.
+        size: the side of a picture.
+        skip: leave out listed pictures that are missing or damaged instead of refusing them.
     """
+    check_protocol(protocol)
+    heads = _normalize_attributes(attributes)
+    if size < 1:
+        raise ConfigurationError(f"`size` must be at least 1, found {size}")
+    files = find_celeba(data)
+    listed = read_lists(files, partition)
+    faces = _load_faces(files, listed, size, skip=skip)
+    rows = np.isin(listed.numbers, faces.numbers)
+    labels = listed.labels[rows][:, [ATTRIBUTES.index(head) for head in heads]]
+    counts = np.bincount(listed.parts[rows], minlength=len(SPLITS)).tolist()
+    if not all(counts):
+        absent = [split for split, count in zip(SPLITS, counts, strict=True) if not count]
+        raise DataError(
+            f"`{files.pictures}` must hold pictures for train, val and test by the "
+            f"{listed.partition}, "
+            f"found none for {' and '.join(absent)} among {len(labels):,}: add some, or put your "
+            "own `list_eval_partition.txt` (lines such as `000001.jpg 0`, 1 for val, 2 for "
+            "test) beside a list_attr_celeba"
+        )
+    digest = hashlib.sha256(f"{faces.sha256} {size} {heads} {counts}".encode())
+    digest.update(np.ascontiguousarray(labels).data)
+    caveats = _describe_caveats(listed, faces)
+    if caveats:
+        warnings.warn(f"`{name}`: {' '.join(caveats)}", BenchmarkWarning, stacklevel=3)
+    # views of the mapped file: nothing is read before it is used
+    pixels = torch.from_numpy(faces.pixels).split(counts)
+    truths = torch.from_numpy(labels.astype(np.float32)).split(counts)
+    return ImageProblem(
+        name=name,
+        objectives=tuple(BinaryCrossEntropy(name=h, output=h, target=h) for h in heads),
+        reference=(2.0,) * len(heads),  # the paper's, for every loss
+        input_shape=tuple(faces.pixels.shape[1:]),
+        outputs=dict.fromkeys(heads, 1),
+        metrics=_make_metrics(heads, protocol),
+        protocol=protocol,
+        caveats=caveats,
+        pixels="-1..1",
+        splits={
+            split: Batch(images, dict(zip(heads, truth.T.contiguous(), strict=True)))
+            for split, images, truth in zip(SPLITS, pixels, truths, strict=True)
+        },
+        images=f"{len(labels):,} of CelebA's {TOTAL:,} faces at {size} x {size} by the "
+        f"{listed.partition} ({', '.join(f'{count:,}' for count in counts)})",
+        sha256=digest.hexdigest(),
+        wording=Wording.of_tasks(
+            "What does a face show?",
+            "faces",
+            {head: f"answers on {head.replace('_', ' ').lower()}" for head in heads},
+        ),
+    )
 
-    @belongs_to(module, about)
+
+def _normalize_attributes(attributes: Sequence[str]) -> tuple[str, ...]:
+    """Return the official names of attributes; raise for unknown or repeated ones."""
+    known = {name.lower(): name for name in ATTRIBUTES}
+    heads = []
+    for attribute in attributes:
+        plain = "_".join(attribute.lower().replace("_", " ").replace("-", " ").split())
+        if plain not in known:
+            raise unknown("attribute", attribute, ATTRIBUTES)
+        heads.append(known[plain])
+    if len(set(heads)) < max(2, len(heads)):
+        raise ConfigurationError(
+            f"`attributes` takes two or more of CelebA's 40, each once, found {list(attributes)}: "
+            "such as Goatee,Mustache"
+        )
+    return tuple(heads)
+
+
+def _make_metrics(heads: Sequence[str], protocol: Protocol) -> dict[str, Metric]:
+    metrics: dict[str, Metric] = {
+        "misclassification": partial(_mean_misclassification, heads=heads)
+    }
+    for head in heads:
+        metrics[f"accuracy_{head}"] = partial(accuracy, output=head, target=head)
+        if protocol == "clean":  # over batches of 256, some without a goatee, it is undefined
+            metrics[f"roc_auc_{head}"] = partial(roc_auc, output=head, target=head)
+    return metrics
+
+
+def _mean_misclassification(outputs: Outputs, targets: Targets, *, heads: Sequence[str]) -> Tensor:
+    """Average over tasks, as the paper reports at the centre ray."""
+    each = [misclassification(outputs, targets, output=head, target=head) for head in heads]
+    return torch.stack(each).mean()
+
+
+def _describe_caveats(listed: Listed, faces: DecodedPictures) -> tuple[str, ...]:
+    count, missing = len(faces.numbers), _find_missing(listed, faces)
+    caveats = []
+    if count < TOTAL:
+        caveats.append(
+            f"{count:,} of CelebA's {TOTAL:,} pictures, by the {listed.partition}: compare with "
+            "runs on the same pictures, not with the paper's."
+        )
+    if missing or faces.damaged:
+        caveats.append(
+            f"{len(missing):,} of the listed pictures are missing and {len(faces.damaged):,} "
+            "damaged: they are left out."
+        )
+    return tuple(caveats)
+
+
+def _load_faces(files: CelebaFiles, listed: Listed, size: int, *, skip: bool) -> DecodedPictures:
+    """The listed pictures, unless some are missing or damaged and `skip` is not set."""
+    pictures = open_pictures(files.pictures)
+    wanted = listed.numbers.tolist()
+    if pictures.numbers is not None and not skip:  # before minutes of decoding, where that is known
+        _check_complete(files, [number for number in wanted if number not in pictures.numbers], {})
+    faces = load_pictures(pictures, wanted, size)
+    if not skip:
+        _check_complete(files, _find_missing(listed, faces), faces.damaged)
+    return faces
+
+
+def _find_missing(listed: Listed, faces: DecodedPictures) -> list[int]:
+    present = {*faces.numbers.tolist(), *faces.damaged}
+    return [number for number in listed.numbers.tolist() if number not in present]
+
+
+def _check_complete(files: CelebaFiles, missing: Sequence[int], damaged: Mapping[int, str]) -> None:
+    problems = []
+    if missing:
+        problems.append(f"{len(missing):,} missing, {min(missing):06d}.jpg the first")
+    if damaged:
+        number = min(damaged)
+        problems.append(f"{len(damaged):,} damaged, {number:06d}.jpg the first ({damaged[number]})")
+    if problems:
+        raise DataError(
+            f"`{files.pictures}` must hold every picture in `{files.attributes}`, found "
+            f"{' and '.join(problems)}: add them, or leave them out (skip=True)"
+        ).with_hint({"skip": True})
+
+
+def celeba(
+    *,
+    attributes: tuple[str, ...] = ("Goatee", "Mustache"),
+    protocol: Protocol = "clean",
+    data: str | None = None,
+    partition: str = "auto",
+    size: int = 64,
+    skip: bool = False,
+) -> ImageProblem:
+    """CelebA: predict any attributes of a face at once, yes or no (202,599 pictures).
+
+    The aligned pictures are used: the shorter edge is brought to 64 pixels, then the centre is
+    taken; pixels are from -1 to 1. They are decoded on the first use, in a minute or two, and kept
+    in the cache as one file (2.5 GB), which later uses map into memory. CelebA is for research only
+    and must not be passed on, so it is never downloaded: get it from its home page,
+    https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html.
+
+    Only listed pictures count. If a listed one is missing or damaged, the data are refused, since
+    half a copy must not pass for the whole. `skip` goes on with the others, and the problem's
+    caveats say how many there are.
+
+    Example: ``examples/drawn_faces.py``, which draws a small data set in this layout.
+
+    Args:
+        attributes: their names (``Oval_Face`` or ``oval face``), the objectives in this order.
+        protocol: ``"paper"`` scores a split in batches, as the published code does, without the
+            areas under ROC curves.
+        data: a folder with CelebA, itself or below it in ``celeba/`` or ``CelebA/``: pictures in
+            ``img_align_celeba``, a folder, zip or tar, the latter never unpacked, and
+            ``list_attr_celeba.txt`` or ``.csv``, as published (``Img/``, ``Anno/``, ``Eval/``), as
+            torchvision lays them down, or as Kaggle's; or ``img_align_celeba_64``, already small,
+            with ``celeba_meta.npz``. `None` looks in ``$PARETOCOSMOS_DATA`` and the cache.
+        partition: ``"official"`` (``list_eval_partition``, or else by number), ``"local"`` (the
+            one of ``celeba_meta.npz``), or ``"auto"``: the local one where that file is used. A
+            ``list_eval_partition`` of your own may list fewer pictures: the others do not count.
+        size: the side of a picture; the paper's is 64.
+        skip: leave out listed pictures that are missing or damaged instead of refusing them.
+    """
+    return celeba_problem("celeba", attributes, protocol, data, partition, size, skip)
+
+
+PAPER_SETS = {
+    "celeba_easy": (
+        ("Goatee", "Mustache"),
+        """CelebA, the paper's easy pair: does a face have a goatee, and a mustache?
+
+Section 5.3 of the paper.""",
+    ),
+    "celeba_hard": (
+        ("Oval_Face", "Pointy_Nose"),
+        """CelebA, the paper's hard pair: is the face oval, and is the nose pointy?
+
+Section 5.3 of the paper.""",
+    ),
+    "celeba_three": (
+        ("Goatee", "Mustache", "No_Beard"),
+        """CelebA, the paper's three attributes: goatee, mustache, no beard.
+
+The paper's appendix, "More objectives on CelebA".""",
+    ),
+    "celeba_four": (
+        ("Goatee", "Mustache", "No_Beard", "Pale_Skin"),
+        """CelebA, the paper's four attributes: goatee, mustache, no beard, pale skin.
+
+The paper's appendix, "More objectives on CelebA".""",
+    ),
+    "celeba_ten": (
+        (
+            *("Black_Hair", "Wearing_Lipstick", "Bald", "Goatee", "Big_Nose"),
+            *("Smiling", "Receding_Hairline", "Sideburns", "No_Beard", "Chubby"),
+        ),
+        """CelebA, the paper's ten random attributes, from black hair to chubby.
+
+The paper's appendix, "More objectives on CelebA".""",
+    ),
+}
+"""The attributes of each set, and the beginning of its docstring."""
+
+
+def make_loader(name: str) -> Callable[..., ImageProblem]:
+    """Return a function that loads CelebA with one of the paper's sets of attributes."""
+    attributes, about = PAPER_SETS[name]
+
+    @document_loader(name, about)
     def load(
         *,
         protocol: Protocol = "clean",
@@ -53,157 +282,13 @@ def attributes_of_celeba(
             size: the side of a picture; the paper's is 64.
             skip: leave out listed pictures that are missing or damaged instead of refusing them.
         """
-        return celeba_problem(load.__name__, attributes, protocol, data, partition, size, skip)
+        return celeba_problem(name, attributes, protocol, data, partition, size, skip)
 
     return load
 
 
-def celeba_problem(
-    name: str,
-    attributes: Sequence[str],
-    protocol: Protocol,
-    data: str | None,
-    partition: str,
-    size: int,
-    skip: bool,
-) -> ImageProblem:
-    """Faces with a yes or no for each attribute, a head of one logit each.
-
-    Args:
-        name: the problem's.
-        attributes: what to tell, two or more of the 40.
-        protocol: ``"clean"`` or ``"paper"``.
-        data: a folder; `None` looks in ``$PARETOCOSMOS_DATA`` and the cache.
-        partition: ``"official"``, ``"local"`` or ``"auto"``.
-        size: the side of a picture.
-        skip: leave out listed pictures that are missing or damaged instead of refusing them.
-    """
-    check_protocol(protocol)
-    heads = _heads(attributes)
-    if size < 1:
-        raise ConfigurationError(f"`size` must be at least 1, found {size}")
-    files = find_celeba(data)
-    listed = read_lists(files, partition)
-    faces = _faces(files, listed, size, skip=skip)
-    rows = np.isin(listed.numbers, faces.numbers)
-    labels = listed.labels[rows][:, [ATTRIBUTES.index(head) for head in heads]]
-    counts = np.bincount(listed.parts[rows], minlength=len(SPLITS)).tolist()
-    if not all(counts):
-        absent = [split for split, count in zip(SPLITS, counts, strict=True) if not count]
-        raise DataError(
-            f"`{files.pictures}` must hold pictures for train, val and test by the "
-            f"{listed.partition}, "
-            f"found none for {' and '.join(absent)} among {len(labels):,}: add some, or put your "
-            "own `list_eval_partition.txt` (lines such as `000001.jpg 0`, 1 for val, 2 for "
-            "test) beside a list_attr_celeba"
-        )
-    digest = hashlib.sha256(f"{faces.sha256} {size} {heads} {counts}".encode())
-    digest.update(np.ascontiguousarray(labels).data)
-    caveats = _caveats(listed, faces)
-    if caveats:
-        warnings.warn(f"`{name}`: {' '.join(caveats)}", BenchmarkWarning, stacklevel=3)
-    # views of the mapped file: nothing is read before it is used
-    pixels = torch.from_numpy(faces.pixels).split(counts)
-    truths = torch.from_numpy(labels.astype(np.float32)).split(counts)
-    return ImageProblem(
-        name=name,
-        objectives=tuple(BinaryCrossEntropy(name=h, output=h, target=h) for h in heads),
-        reference=(2.0,) * len(heads),  # the paper's, for every loss
-        input_shape=tuple(faces.pixels.shape[1:]),
-        outputs=dict.fromkeys(heads, 1),
-        metrics=_metrics(heads, protocol),
-        protocol=protocol,
-        caveats=caveats,
-        pixels="-1..1",
-        splits={
-            split: Batch(images, dict(zip(heads, truth.T.contiguous(), strict=True)))
-            for split, images, truth in zip(SPLITS, pixels, truths, strict=True)
-        },
-        images=f"{len(labels):,} of CelebA's {TOTAL:,} faces at {size} x {size} by the "
-        f"{listed.partition} ({', '.join(f'{count:,}' for count in counts)})",
-        sha256=digest.hexdigest(),
-        wording=Wording.of_tasks(
-            "What does a face show?",
-            "faces",
-            {head: f"answers on {head.replace('_', ' ').lower()}" for head in heads},
-        ),
-    )
-
-
-def _heads(attributes: Sequence[str]) -> tuple[str, ...]:
-    """The official names of attributes, each once."""
-    known = {name.lower(): name for name in ATTRIBUTES}
-    heads = []
-    for attribute in attributes:
-        plain = "_".join(attribute.lower().replace("_", " ").replace("-", " ").split())
-        if plain not in known:
-            raise unknown("attribute", attribute, ATTRIBUTES)
-        heads.append(known[plain])
-    if len(set(heads)) < max(2, len(heads)):
-        raise ConfigurationError(
-            f"`attributes` takes two or more of CelebA's 40, each once, found {list(attributes)}: "
-            "such as Goatee,Mustache"
-        )
-    return tuple(heads)
-
-
-def _metrics(heads: Sequence[str], protocol: Protocol) -> dict[str, Metric]:
-    every: dict[str, Metric] = {"misclassification": partial(_mean_misclassification, heads=heads)}
-    for head in heads:
-        every[f"accuracy_{head}"] = partial(accuracy, output=head, target=head)
-        if protocol == "clean":  # over batches of 256, some without a goatee, it is none
-            every[f"roc_auc_{head}"] = partial(roc_auc, output=head, target=head)
-    return every
-
-
-def _mean_misclassification(outputs: Outputs, targets: Targets, *, heads: Sequence[str]) -> Tensor:
-    """The mean over tasks, which the paper reports at the centre ray."""
-    each = [misclassification(outputs, targets, output=head, target=head) for head in heads]
-    return torch.stack(each).mean()
-
-
-def _caveats(listed: Listed, faces: Decoded) -> tuple[str, ...]:
-    count, missing = len(faces.numbers), _missing(listed, faces)
-    said = []
-    if count < TOTAL:
-        said.append(
-            f"{count:,} of CelebA's {TOTAL:,} pictures, by the {listed.partition}: compare with "
-            "runs on the same pictures, not with the paper's."
-        )
-    if missing or faces.damaged:
-        said.append(
-            f"{len(missing):,} of the listed pictures are missing and {len(faces.damaged):,} "
-            "damaged: they are left out."
-        )
-    return tuple(said)
-
-
-def _faces(files: CelebaFiles, listed: Listed, size: int, *, skip: bool) -> Decoded:
-    """The listed pictures, unless some are missing or damaged and `skip` is not set."""
-    pictures = open_pictures(files.pictures)
-    wanted = listed.numbers.tolist()
-    if pictures.numbers is not None and not skip:  # before minutes of decoding, where that is known
-        _check(files, [number for number in wanted if number not in pictures.numbers], {})
-    faces = decoded(pictures, wanted, size)
-    if not skip:
-        _check(files, _missing(listed, faces), faces.damaged)
-    return faces
-
-
-def _missing(listed: Listed, faces: Decoded) -> list[int]:
-    there = {*faces.numbers.tolist(), *faces.damaged}
-    return [number for number in listed.numbers.tolist() if number not in there]
-
-
-def _check(files: CelebaFiles, missing: Sequence[int], damaged: Mapping[int, str]) -> None:
-    found = []
-    if missing:
-        found.append(f"{len(missing):,} missing, {min(missing):06d}.jpg the first")
-    if damaged:
-        one = min(damaged)
-        found.append(f"{len(damaged):,} damaged, {one:06d}.jpg the first ({damaged[one]})")
-    if found:
-        raise DataError(
-            f"`{files.pictures}` must hold every picture in `{files.attributes}`, found "
-            f"{' and '.join(found)}: add them, or leave them out (skip=True)"
-        ).with_hint({"skip": True})
+celeba_easy = make_loader("celeba_easy")
+celeba_hard = make_loader("celeba_hard")
+celeba_three = make_loader("celeba_three")
+celeba_four = make_loader("celeba_four")
+celeba_ten = make_loader("celeba_ten")

@@ -5,23 +5,25 @@ is lost; where it put the two images is a `Rule` (docs/decisions/0024).
 """
 
 import hashlib
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.problems.images.idx import Bytes
-
-__all__ = ["RULES", "VERSION", "Composites", "Labelled", "Rule", "RuleName", "held_out", "make"]
+from paretocosmos.io.files import cache_folder, replacing
+from paretocosmos.problems.images.files import Bytes
 
 # Change it with anything that changes a byte: it is part of the cache's key.
 VERSION = 2
 
 MARGIN = 8  # how much wider than an image the canvas is
 VALIDATION = 0.1
-STATE = 42  # of scikit-learn's train_test_split, in the published code
+RANDOM_STATE = 42  # of scikit-learn's train_test_split, in the published code
 
 Labelled = tuple[Bytes, Bytes]
 """Images ``[n, size, size]`` and their labels ``[n]``."""
@@ -76,7 +78,7 @@ class Composites:
         return digest.hexdigest()
 
 
-def make(
+def compose(
     train: tuple[Labelled, Labelled],
     test: tuple[Labelled, Labelled],
     *,
@@ -85,7 +87,7 @@ def make(
     seed: int,
     copies: int = 2,
 ) -> Composites:
-    """Composites of the train images, a tenth of them held out as val, and of the test images.
+    """Compose the train images, a tenth of them held out as val, and of the test images.
 
     Args:
         train: the images for the top left and for the bottom right.
@@ -99,27 +101,27 @@ def make(
         raise ConfigurationError(f"`seed` must be 0 or more, found {seed}")
     if copies < 1:
         raise ConfigurationError(f"`copies` must be 1 or more, found {copies}")
-    drawn = [
+    recipes = [
         _draw(first[1], second[1], rule, different=different, copies=copies, stream=[seed, part])
         for part, (first, second) in enumerate((train, test))
     ]
-    kept, held = held_out(drawn[0].shape[1], VALIDATION)
+    train_rows, val_rows = split_rows(recipes[0].shape[1], VALIDATION)
     # the recipe is put in order, not the images: those are large
-    drawn[0] = drawn[0][:, np.concatenate([kept, held])]
-    rows = [recipe.shape[1] for recipe in drawn]
+    recipes[0] = recipes[0][:, np.concatenate([train_rows, val_rows])]
+    rows = [recipe.shape[1] for recipe in recipes]
     side = train[0][0].shape[1] + MARGIN
     images = np.zeros((sum(rows), side, side), np.uint8)
-    parts = (images[: rows[0]], images[rows[0] :])
+    outputs = (images[: rows[0]], images[rows[0] :])
     labels = []
-    for recipe, (first, second), out in zip(drawn, (train, test), parts, strict=True):
+    for recipe, (first, second), out in zip(recipes, (train, test), outputs, strict=True):
         _paint(first[0], second[0], recipe, out)
         labels.append(np.stack([first[1][recipe[0]], second[1][recipe[1]]], axis=1))
-    return Composites(images, np.concatenate(labels), (len(kept), len(held), rows[1]))
+    return Composites(images, np.concatenate(labels), (len(train_rows), len(val_rows), rows[1]))
 
 
-def held_out(count: int, share: float) -> tuple[Rows, Rows]:
-    """The rows to keep and those to hold out: scikit-learn's `train_test_split` with state 42."""
-    order = np.random.RandomState(STATE).permutation(count).astype(np.int64)
+def split_rows(count: int, share: float) -> tuple[Rows, Rows]:
+    """Split rows as scikit-learn's `train_test_split` with state 42 does: (train, held out)."""
+    order = np.random.RandomState(RANDOM_STATE).permutation(count).astype(np.int64)
     cut = int(np.ceil(share * count))
     if not 0 < cut < count:
         raise DataError(f"a tenth of the images is held out, found {count}: give more images")
@@ -129,7 +131,7 @@ def held_out(count: int, share: float) -> tuple[Rows, Rows]:
 def _draw(
     first: Bytes, second: Bytes, rule: Rule, *, different: bool, copies: int, stream: list[int]
 ) -> npt.NDArray[np.int64]:
-    """What each composite is made of, ``[6, n]``.
+    """Draw the recipe of each composite, ``[6, n]``.
 
     The rows of its two images, then the row and column of the first's corner and of the second's.
     """
@@ -145,9 +147,9 @@ def _draw(
                 "the two images of a pair must have different classes, found only class "
                 f"{second[0]}: give images of at least two classes"
             )
-        # uniform over the others: count past the block of one's own class
-        place = (bits[0] % (len(second) - length).astype(np.uint64)).astype(np.int64)
-        bottom = order[np.where(place < begin, place, place + length)]
+        # uniform over the other classes: skip the block of the same class
+        index = (bits[0] % (len(second) - length).astype(np.uint64)).astype(np.int64)
+        bottom = order[np.where(index < begin, index, index + length)]
     else:
         bottom = (bits[0] % np.uint64(len(second))).astype(np.int64)
     corners = [_corner(rule.top_left, bits[1:3], rule), _corner(rule.bottom_right, bits[3:], rule)]
@@ -155,7 +157,7 @@ def _draw(
 
 
 def _corner(among: range, bits: npt.NDArray[np.uint64], rule: Rule) -> npt.NDArray[np.int64]:
-    """Row and column of a corner, ``[2, n]``."""
+    """Return row and column of a corner, ``[2, n]``."""
     drawn = (bits % np.uint64(len(among))).astype(np.int64) + among.start
     return np.stack([drawn[0], drawn[0] if rule.diagonal else drawn[1]])
 
@@ -167,13 +169,61 @@ def _paint(first: Bytes, second: Bytes, recipe: npt.NDArray[np.int64], out: Byte
         (first, recipe[0], recipe[2:4]),
         (second, recipe[1], recipe[4:]),
     ):
-        place = corner[0] * side + corner[1]
-        order = np.argsort(place, kind="stable")
-        taken, starts = np.unique(place[order], return_index=True)
-        for position, rows in zip(taken, np.split(order, starts[1:]), strict=True):
+        position_codes = corner[0] * side + corner[1]
+        order = np.argsort(position_codes, kind="stable")
+        positions, starts = np.unique(position_codes[order], return_index=True)
+        for position, rows in zip(positions, np.split(order, starts[1:]), strict=True):
             y, x = divmod(int(position), side)
-            there = (rows, slice(y, y + size), slice(x, x + size))
-            below, added = out[there], images[chosen[rows]]
+            window = (rows, slice(y, y + size), slice(x, x + size))
+            below, added = out[window], images[chosen[rows]]
             added += below
             added[added < below] = 255  # the sum of two bytes went past 255 and wrapped around
-            out[there] = added
+            out[window] = added
+
+
+def load_or_compose(name: str, build: Callable[[], Composites]) -> tuple[Composites, str]:
+    """Load composites from the cache, or build and store them; return them with their checksum.
+
+    Args:
+        name: the file's name without its ending; says everything the bytes depend on.
+        build: makes them.
+    """
+    path = cache_folder() / "composites" / f"{name}.npz"
+    cached = _read(path)
+    if cached is not None:
+        return cached
+    composites = build()
+    sha256 = composites.sha256
+    with suppress(OSError):  # no space or no permission: composed again the next time
+        _write(path, composites, sha256)
+    return composites, sha256
+
+
+def _read(path: Path) -> tuple[Composites, str] | None:
+    try:
+        # opened here because NumPy leaves a file open that turns out to be damaged
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            train, val, test = (int(count) for count in file["counts"])
+            composites = Composites(file["images"], file["labels"], (train, val, test))
+            sha256 = composites.sha256
+            intact = (
+                composites.images.dtype == composites.labels.dtype == np.uint8
+                and len(composites.images) == len(composites.labels) == train + val + test
+                and str(file["sha256"]) == sha256
+            )
+    except Exception:  # a damaged archive can raise anything, and is built anew whatever it was
+        return None
+    return (composites, sha256) if intact else None
+
+
+def _write(path: Path, composites: Composites, sha256: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # not flushed to the disk: the checksum reveals a torn file
+    with replacing(path, flush=False) as temporary, temporary.open("wb") as stream:
+        np.savez(
+            stream,
+            images=composites.images,
+            labels=composites.labels,
+            counts=np.array(composites.counts),
+            sha256=np.array(sha256),
+        )

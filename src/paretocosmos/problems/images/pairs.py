@@ -1,39 +1,40 @@
-"""From raw files to a problem: what the members of the Multi-MNIST family share."""
+"""The Multi-MNIST family: two images in one, from idx files or scikit-learn's digits."""
 
 import hashlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from paretocosmos.errors import DataError, unknown
+import numpy as np
+
+from paretocosmos.errors import DataError, require_extra, unknown
 from paretocosmos.io.download import sha256_of
 from paretocosmos.io.files import VARIABLE, cache_folder, folders
-from paretocosmos.problems.base import Protocol, belongs_to, check_protocol
+from paretocosmos.problems.base import Protocol, check_protocol
 from paretocosmos.problems.images.composites import (
     RULES,
     VERSION,
     Composites,
     Labelled,
     RuleName,
-    make,
+    compose,
+    load_or_compose,
+    split_rows,
 )
-from paretocosmos.problems.images.idx import read_pair
-from paretocosmos.problems.images.kept import kept
-from paretocosmos.problems.images.problem import ImageProblem, image_problem
-from paretocosmos.problems.images.sources import (
+from paretocosmos.problems.images.files import (
     FASHION_MNIST,
     FILES,
     MNIST,
     Files,
     Source,
     download,
-    locate,
-    places,
+    find_files,
+    list_candidates,
+    read_pair,
 )
+from paretocosmos.problems.images.problem import ImageProblem, document_loader, image_problem
 
-__all__ = ["image_pairs"]
-
-KNOWN = (MNIST, FASHION_MNIST)
+SOURCES = (MNIST, FASHION_MNIST)
 PARTS = ("train", "t10k")
 CAVEATS: dict[RuleName, str] = {
     "published": (
@@ -48,24 +49,24 @@ CAVEATS: dict[RuleName, str] = {
 }
 
 
-def image_pairs(
+def make_loader(
+    name: str,
     sources: tuple[Source, Source],
     *,
     images: str,
-    module: str,
-    about: str | None,
+    about: str,
 ) -> Callable[..., ImageProblem]:
-    """A problem of two images in one, from idx files.
+    """Return a function that loads a problem of two images in one, from idx files.
 
     Args:
+        name: the problem's.
         sources: of the top-left and of the bottom-right images; a source paired with itself gives
             two images of different classes.
         images: what they are, in words.
-        module: the ``__name__`` of the problem's file.
-        about: its docstring.
+        about: the beginning of its docstring.
     """
 
-    @belongs_to(module, about)
+    @document_loader(name, about, EXAMPLE.format(name=name))
     def load(
         *,
         protocol: Protocol = "clean",
@@ -89,15 +90,15 @@ def image_pairs(
         check_protocol(protocol)
         if rule not in RULES:
             raise unknown("rule", rule, tuple(RULES))
-        files = _find(sources, data)
+        files = _find_files(sources, data)
         # of the files as they lie: unpacking them takes longer than reading the composites
         sums = "".join(sha256_of(paths[file]) for paths in files for file in FILES)
         key = hashlib.sha256(sums.encode()).hexdigest()[:16]
-        build = partial(_build, sources, files, rule, seed)
-        made, sha256 = kept(f"{load.__name__}-v{VERSION}-{rule}-seed{seed}-{key}", build)
+        build = partial(_compose, sources, files, rule, seed)
+        composites, sha256 = load_or_compose(f"{name}-v{VERSION}-{rule}-seed{seed}-{key}", build)
         return image_problem(
-            load.__name__,
-            made,
+            name,
+            composites,
             images=f"{images}, composed by the rule `{rule}` with seed {seed}",
             sha256=sha256,
             protocol=protocol,
@@ -109,39 +110,39 @@ def image_pairs(
     return load
 
 
-def _find(sources: tuple[Source, Source], data: str | None) -> list[Files]:
+def _find_files(sources: tuple[Source, Source], data: str | None) -> list[Files]:
     """Return the files of each source, downloaded if no folder was named and none has them."""
     where = folders(data)
-    found: dict[Source, Files] = {}
+    by_source: dict[Source, Files] = {}
     for source in dict.fromkeys(sources):
         alone = len(set(sources)) == 1
-        looked = [spot for folder in where for spot in places(source, folder, alone=alone)]
-        files, absent = locate(looked)
+        searched = [p for folder in where for p in list_candidates(source, folder, alone=alone)]
+        files, absent = find_files(searched)
         if absent and data is not None:
-            raise DataError(_absence(source, looked, absent, where[0]))
-        found[source] = download(source) if absent else files
-    return [found[source] for source in sources]
+            raise DataError(_explain_absence(source, searched, absent, where[0]))
+        by_source[source] = download(source) if absent else files
+    return [by_source[source] for source in sources]
 
 
-def _absence(source: Source, spots: list[Path], absent: list[str], folder: Path) -> str:
-    looked = " or ".join(f"`{spot}`" for spot in spots)
-    lacking = "none of them" if len(absent) == len(FILES) else f"no {', '.join(absent)}"
+def _explain_absence(source: Source, searched: list[Path], absent: list[str], folder: Path) -> str:
+    listed = " or ".join(f"`{path}`" for path in searched)
+    missing = "none of them" if len(absent) == len(FILES) else f"no {', '.join(absent)}"
     if not folder.is_dir():
-        lacking = f"that `{folder}` is no folder"
+        missing = f"that `{folder}` is no folder"
     return (
-        f"{source.name} is the four files {', '.join(FILES)}, plain or .gz, in {looked}, found "
-        f"{lacking}: name the folder that holds them, or leave `data` "
+        f"{source.name} is the four files {', '.join(FILES)}, plain or .gz, in {listed}, found "
+        f"{missing}: name the folder that holds them, or leave `data` "
         f"out to look in ${VARIABLE} and the cache `{cache_folder()}` and then to download them"
     )
 
 
-def _build(
-    sources: tuple[Source, Source], found: list[Files], rule: RuleName, seed: int
+def _compose(
+    sources: tuple[Source, Source], files: list[Files], rule: RuleName, seed: int
 ) -> Composites:
     train, test = (
-        [_read(*one, part) for one in zip(sources, found, strict=True)] for part in PARTS
+        [_read_part(*pair, part) for pair in zip(sources, files, strict=True)] for part in PARTS
     )
-    return make(
+    return compose(
         (train[0], train[1]),
         (test[0], test[1]),
         rule=RULES[rule],
@@ -150,15 +151,113 @@ def _build(
     )
 
 
-def _read(source: Source, files: Files, part: str) -> Labelled:
+def _read_part(source: Source, files: Files, part: str) -> Labelled:
     paths = [files[file] for file in FILES if file.startswith(part)]
     images, labels = read_pair(*paths)
     head = b"\0\0\x08\x01" + len(labels).to_bytes(4, "big")
-    found = hashlib.sha256(head + labels.tobytes()).hexdigest()
-    other = next((one for one in KNOWN if one != source and found in one.sha256), None)
-    if other is not None:  # their files bear the same names
+    sha256 = hashlib.sha256(head + labels.tobytes()).hexdigest()
+    other = next((s for s in SOURCES if s != source and sha256 in s.sha256), None)
+    if other is not None:  # both sources use the same file names
         raise DataError(
             f"`{paths[1]}` should hold labels of {source.name}, found those of {other.name}: name "
             "the parent folder, or the right one"
         )
     return images, labels
+
+
+EXAMPLE = """\
+>>> import tempfile
+>>> from pathlib import Path
+>>> folder, count = Path(tempfile.mkdtemp()), (0, 0, 0, 20)
+>>> for source in (folder / "mnist", folder / "fashion_mnist"):
+...     source.mkdir()
+...     for part in ("train", "t10k"):  # twenty black images each, as the original files hold them
+...         images = bytes((0, 0, 8, 3, *count, 0, 0, 0, 28, 0, 0, 0, 28)) + bytes(20 * 28 * 28)
+...         _ = (source / f"{{part}}-images-idx3-ubyte").write_bytes(images)
+...         labels = bytes((0, 0, 8, 1, *count, *range(10), *range(10)))
+...         _ = (source / f"{{part}}-labels-idx1-ubyte").write_bytes(labels)
+>>> problem = {name}(data=folder)
+>>> problem.names, [len(problem.split(part)) for part in ("train", "val", "test")]
+(('top_left', 'bottom_right'), [36, 4, 40])
+"""
+
+multi_mnist = make_loader(
+    "multi_mnist",
+    (MNIST, MNIST),
+    images="two MNIST digits of different classes",
+    about="""Multi-MNIST: classify the digits at the top left and the bottom right (140,000 images).
+
+Two digits of different classes on 36 x 36 pixels; every MNIST image is at the top left twice. There
+are 108,000 train, 12,000 val and 20,000 test images. As in the published split, a digit of a train
+image may also be in val; none is in test.
+""",
+)
+multi_fashion = make_loader(
+    "multi_fashion",
+    (FASHION_MNIST, FASHION_MNIST),
+    images="two Fashion-MNIST garments of different classes",
+    about="""Multi-Fashion: classify the garment at the top left and the one at the bottom right.
+
+Made like `multi_mnist`, from Fashion-MNIST: 108,000 train, 12,000 val, 20,000 test images of
+36 x 36 pixels. Garments fill their frame, so they hide more of each other than digits do.
+""",
+)
+fashion_and_mnist = make_loader(
+    "fashion_and_mnist",
+    (MNIST, FASHION_MNIST),
+    images="an MNIST digit and a Fashion-MNIST garment",
+    about="""Fashion+MNIST: classify the digit at the top left and the garment at the bottom right.
+
+Made like `multi_mnist`, from MNIST and Fashion-MNIST, with any two classes: 108,000 train,
+12,000 val, 20,000 test images of 36 x 36 pixels.
+""",
+)
+
+
+# Doubled to 16 pixels, two digits overlap as much as MNIST's do: those are 20 pixels wide in a
+# frame of 28, and the shift between the two, 4 on average, is the same. A LeNet needs 16 or more.
+SCALE = 2
+TEST = 0.2
+
+
+def multi_digits(*, protocol: Protocol = "clean", copies: int = 10, seed: int = 1) -> ImageProblem:
+    """Multi-Digits: Multi-MNIST of scikit-learn's 1,797 small digits, offline and in seconds.
+
+    Made as `multi_mnist` is with its rule ``"text"``, on 24 x 24 pixels. A fifth of the digits are
+    set aside for test first.
+
+    Args:
+        protocol: ``"paper"`` scores a split in batches, as the published code does.
+        copies: how often each digit is the top-left one; fewer make a smaller problem.
+        seed: decides partners and positions.
+
+    >>> problem = multi_digits(copies=2)
+    >>> problem.input_shape, [len(problem.split(name)) for name in ("train", "val", "test")]
+    ((1, 24, 24), [2586, 288, 720])
+    """
+    check_protocol(protocol)
+    train, test = _load_digits()
+    composites = compose(
+        (train, train), (test, test), rule=RULES["text"], different=True, seed=seed, copies=copies
+    )
+    return image_problem(
+        "multi_digits",
+        composites,
+        images=f"two digits of scikit-learn's of different classes, composed with seed {seed}",
+        sha256=composites.sha256,
+        protocol=protocol,
+    )
+
+
+def _load_digits() -> tuple[Labelled, Labelled]:
+    """Load the digits for train and those for test, ``[n, 16, 16]``."""
+    require_extra("sklearn", "tabular", "the problem `multi_digits`")
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    # from 0..16 to 0..255, in whole numbers, so that every machine makes the same bytes
+    small = (digits.images.astype(np.int64) * 255 + 8) // 16
+    images = small.astype(np.uint8).repeat(SCALE, axis=1).repeat(SCALE, axis=2)
+    labels = digits.target.astype(np.uint8)
+    train, test = split_rows(len(labels), TEST)
+    return (images[train], labels[train]), (images[test], labels[test])

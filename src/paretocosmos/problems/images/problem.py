@@ -1,9 +1,10 @@
 """Problems made of images, and the one that asks for two classes in each."""
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from paretocosmos.objectives import CrossEntropy, accuracy
 from paretocosmos.problems.base import SPLITS, Problem, Protocol, Split, Wording, check_split
 from paretocosmos.problems.images.composites import Composites
-from paretocosmos.problems.images.idx import CLASSES
+from paretocosmos.problems.images.files import CLASSES
 from paretocosmos.types import Batch, Inputs, map_tensors
 
 __all__ = ["HEADS", "ImageProblem", "Pixels", "image_problem"]
@@ -51,19 +52,40 @@ class ImageProblem(Problem):
         return self.splits[name]
 
     def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
-        def scaled(kept: Tensor) -> Tensor:
+        def scale(pixels: Tensor) -> Tensor:
             if self.pixels == "0..255":
-                return kept.to(dtype)
+                return pixels.to(dtype)
             # dividing bytes gives float32 at once, where casting first would be a pass of its own
-            values = kept if dtype == torch.float32 else kept.to(dtype)
+            values = pixels if dtype == torch.float32 else pixels.to(dtype)
             return values / 255 if self.pixels == "0..1" else values / 127.5 - 1
 
-        ready: Inputs = map_tensors(scaled, inputs)
-        return ready
+        prepared: Inputs = map_tensors(scale, inputs)
+        return prepared
 
     @property
     def about(self) -> Mapping[str, object]:
         return {"images": self.images, "pixels": self.pixels, "sha256": self.sha256}
+
+
+Loader = TypeVar("Loader", bound=Callable[..., object])
+
+
+def document_loader(name: str, about: str, example: str = "") -> Callable[[Loader], Loader]:
+    """Name a function that loads a member of a family, and complete its docstring.
+
+    Args:
+        name: the problem's.
+        about: comes before the arguments, which the family shares.
+        example: comes after them.
+    """
+
+    def decorate(load: Loader) -> Loader:
+        texts = (about.strip(), inspect.getdoc(load), example.strip())
+        load.__doc__ = "\n\n".join(text for text in texts if text)
+        load.__name__ = load.__qualname__ = name
+        return load
+
+    return decorate
 
 
 def image_problem(
@@ -76,14 +98,14 @@ def image_problem(
     pixels: Pixels = "0..1",
     caveats: tuple[str, ...] = (),
 ) -> ImageProblem:
-    """Name the class of the top-left image and that of the bottom-right one, a head each.
+    """Build the problem to classify the top-left and the bottom-right image, with a head each.
 
     The splits share the memory of the composites, which must not be changed afterwards.
     """
     height, width = composites.images.shape[1:]
     canvases = torch.from_numpy(composites.images).unsqueeze(1)
     classes = torch.from_numpy(composites.labels.astype(np.int64)).unbind(1)
-    parts = (every.split(list(composites.counts)) for every in (canvases, *classes))
+    parts = (tensor.split(list(composites.counts)) for tensor in (canvases, *classes))
     splits = {
         split: Batch(images, dict(zip(HEADS, map(torch.clone, labels), strict=True)))
         for split, images, *labels in zip(SPLITS, *parts, strict=True)

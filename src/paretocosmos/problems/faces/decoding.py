@@ -1,26 +1,125 @@
-"""Decoded pictures, kept as one mapped file in the cache: decoding takes minutes, mapping none."""
+"""Decode pictures on all cores, and keep them as one mapped file in the cache."""
 
 import hashlib
+import io
 import json
+import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import DataError
-from paretocosmos.io.files import cache_folder, replacing, write_bytes
-from paretocosmos.io.progress import get_console
-from paretocosmos.problems.faces.archives import Pictures
-from paretocosmos.problems.faces.decode import TRANSFORM, decode_all
-from paretocosmos.problems.images.idx import Bytes
+from paretocosmos.errors import DataError, require_extra
+from paretocosmos.io.files import cache_folder, one_line, replacing, write_bytes
+from paretocosmos.io.progress import get_console, progress_bar
+from paretocosmos.problems.faces.archives import Pictures, Read
+from paretocosmos.problems.images.files import Bytes
 
-__all__ = ["Decoded", "decoded"]
+# Change it with anything that changes a byte: it is part of the cache's key.
+TRANSFORM = 1
+
+# Pictures per task: small ones are decoded in less time than it takes to hand one to a thread.
+PICTURES_PER_TASK = 16
+
+# Pixels of a picture at most, which take 100 MB, and how much longer than wide it may be: the
+# longer side is brought to so many times the size asked for.
+MAX_PIXELS, MAX_ASPECT = 33_000_000, 20
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """One decoded picture.
+
+    Attributes:
+        number: the picture's.
+        sha256: of the file.
+        pixels: ``[3, size, size]``; `None` if the file is damaged.
+        error: what is wrong with a damaged one.
+    """
+
+    number: int
+    sha256: bytes
+    pixels: Bytes | None
+    error: str = ""
+
+
+def decode_picture(content: bytes, size: int) -> Bytes:
+    """Decode a picture to ``[3, size, size]``: the shorter edge brought to `size`, then the centre.
+
+    Pillow's bilinear filter looks at all pixels that a new one covers, so it does not alias.
+    """
+    from PIL import Image
+
+    with Image.open(io.BytesIO(content)) as file:  # reads its head
+        wide, high = file.size
+        if wide * high > MAX_PIXELS or max(wide, high) > MAX_ASPECT * min(wide, high):
+            raise ValueError(
+                f"a picture of {wide} x {high}; at most {MAX_PIXELS:,} pixels and a side "
+                f"{MAX_ASPECT} times the other are decoded"
+            )
+        image = file.convert("RGB")
+    short = min(image.size)
+    width, height = (size if side == short else size * side // short for side in image.size)
+    image = image.resize((width, height), Image.Resampling.BILINEAR)
+    left, top = round((width - size) / 2), round((height - size) / 2)
+    centre = image.crop((left, top, left + size, top + size))
+    return np.ascontiguousarray(np.asarray(centre).transpose(2, 0, 1))
+
+
+def decode_all(pictures: Pictures, wanted: Sequence[int], size: int) -> Generator[Face, None, None]:
+    """Decode the wanted pictures that exist, in no order, with a progress bar on stderr."""
+    require_extra("PIL", "images", f"decoding `{pictures.path}`")
+    workers = os.cpu_count() or 1
+    total = len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
+    contents = pictures.contents(wanted)
+    tasks = iter(lambda: list(islice(contents, PICTURES_PER_TASK)), [])
+    running: deque[Future[list[Face]]] = deque()
+    # Pillow decodes and resizes outside the interpreter's lock
+    with progress_bar("decoding, this once", total) as advance, ThreadPoolExecutor(workers) as pool:
+        try:
+            for task in tasks:
+                running.append(pool.submit(_decode_task, task, size))
+                if len(running) > 4 * workers:  # what is read ahead stays small
+                    yield from _collect(running.popleft(), advance)
+            while running:
+                yield from _collect(running.popleft(), advance)
+        finally:
+            for future in running:
+                future.cancel()
+
+
+def _collect(future: "Future[list[Face]]", advance: Callable[[int], None]) -> list[Face]:
+    faces = future.result()
+    advance(len(faces))
+    return faces
+
+
+def _decode_task(task: list[tuple[int, Read]], size: int) -> list[Face]:
+    from PIL import UnidentifiedImageError
+
+    faces = []
+    for number, read in task:
+        content = read()
+        sha256 = hashlib.sha256(content).digest()
+        try:
+            faces.append(Face(number, sha256, decode_picture(content, size)))
+        except MemoryError:
+            raise
+        except UnidentifiedImageError:  # whose message holds an address in memory
+            faces.append(Face(number, sha256, None, "no picture" if content else "no bytes"))
+        except Exception as error:  # a damaged file can raise anything
+            faces.append(Face(number, sha256, None, one_line(error)))
+    return faces
+
 
 CHANNELS = 3
 CHUNK = 1 << 20
@@ -28,7 +127,7 @@ ABANDONED = 24 * 3600  # seconds after which a temporary file is not in use any 
 
 
 @dataclass(frozen=True, eq=False)
-class Decoded:
+class DecodedPictures:
     """Pictures of one size, in the order that was asked for.
 
     Attributes:
@@ -45,8 +144,8 @@ class Decoded:
     sha256: str
 
 
-def decoded(pictures: Pictures, wanted: Sequence[int], size: int) -> Decoded:
-    """The wanted pictures that are there, from the cache, or decoded and put there.
+def load_pictures(pictures: Pictures, wanted: Sequence[int], size: int) -> DecodedPictures:
+    """Load the wanted pictures that exist from the cache, or decode and store them.
 
     Args:
         pictures: a folder or an archive.
@@ -56,12 +155,12 @@ def decoded(pictures: Pictures, wanted: Sequence[int], size: int) -> Decoded:
     inputs = [TRANSFORM, size, pictures.fingerprint, *wanted]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
     path = cache_folder() / "celeba" / f"faces-{size}-{key}.npy"
-    found = _read(path, size)
-    if found is None:
+    cached = _read(path, size)
+    if cached is None:
         _announce(pictures, wanted, size, path.parent)
         try:
             _write(path, pictures, wanted, size)
-            found = _read(path, size)
+            cached = _read(path, size)
         except OSError as error:  # of the cache: a source that fails raises a DataError
             why = error.__cause__ or error
             warnings.warn(
@@ -71,7 +170,7 @@ def decoded(pictures: Pictures, wanted: Sequence[int], size: int) -> Decoded:
                 UserWarning,
                 stacklevel=2,
             )
-    return _in_memory(pictures, wanted, size) if found is None else found
+    return _in_memory(pictures, wanted, size) if cached is None else cached
 
 
 def _announce(pictures: Pictures, wanted: Sequence[int], size: int, folder: Path) -> None:
@@ -82,7 +181,7 @@ def _announce(pictures: Pictures, wanted: Sequence[int], size: int, folder: Path
         get_console().print(said, markup=False, soft_wrap=True)
 
 
-def _read(path: Path, size: int) -> Decoded | None:
+def _read(path: Path, size: int) -> DecodedPictures | None:
     """What was kept, or `None` if it is not whole.
 
     The checksum of the pixels is written beside them, to be compared by hand. It is not computed
@@ -102,7 +201,7 @@ def _read(path: Path, size: int) -> Decoded | None:
             return None
     except Exception:  # a damaged file can raise anything, and is made anew whatever it was
         return None
-    return Decoded(pixels, numbers, damaged, sha256)
+    return DecodedPictures(pixels, numbers, damaged, sha256)
 
 
 def _write(path: Path, pictures: Pictures, wanted: Sequence[int], size: int) -> None:
@@ -144,12 +243,12 @@ def _write(path: Path, pictures: Pictures, wanted: Sequence[int], size: int) -> 
     _tidy(path.parent, record)
 
 
-def _in_memory(pictures: Pictures, wanted: Sequence[int], size: int) -> Decoded:
+def _in_memory(pictures: Pictures, wanted: Sequence[int], size: int) -> DecodedPictures:
     pixels = np.empty((len(wanted), CHANNELS, size, size), np.uint8)
     met = _decode(pictures, wanted, size, pixels.__setitem__)
     if len(met.good) < len(wanted):
         pixels = pixels[[met.row[number] for number in met.good]]
-    return Decoded(pixels, np.array(met.good, dtype=np.int64), met.damaged, met.sha256)
+    return DecodedPictures(pixels, np.array(met.good, dtype=np.int64), met.damaged, met.sha256)
 
 
 class _Met:

@@ -1,5 +1,6 @@
-"""Problems whose front is known in closed form."""
+"""Toy problems, whose front is known in closed form."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -7,12 +8,10 @@ import numpy as np
 import torch
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives import Objective
+from paretocosmos.objectives import GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems.base import Problem, Protocol, Split, check_protocol, check_split
 from paretocosmos.types import Batch
-
-__all__ = ["ToyProblem", "toy"]
 
 FEATURES = 4
 SIZES: dict[Split, int] = {"train": 512, "val": 128, "test": 128}
@@ -43,7 +42,7 @@ class ToyProblem(Problem):
         return self.curve(np.asarray(rays, dtype=np.float64)[:, 0])
 
     def exact_front(self, count: int = 25) -> Front:
-        """Points of the true front, from the best for the first to the best for the second."""
+        """Return points of the true front, from the first objective's best to the second's."""
         if count < 2:
             raise ConfigurationError(f"`count` must be at least 2, found {count}")
         first = np.linspace(1, 0, count)
@@ -57,7 +56,7 @@ class ToyProblem(Problem):
         )
 
 
-def toy(
+def _make_toy(
     name: str,
     protocol: Protocol,
     objectives: tuple[Objective, Objective],
@@ -65,7 +64,7 @@ def toy(
     curve: Callable[[Array], Array],
     reference: tuple[float, float],
 ) -> ToyProblem:
-    """Constant inputs, two constant points as targets."""
+    """Build a problem with constant inputs and two constant points as targets."""
     check_protocol(protocol)
 
     def batch(size: int) -> Batch:
@@ -84,3 +83,60 @@ def toy(
         splits={split: batch(size) for split, size in SIZES.items()},
         curve=curve,
     )
+
+
+def toy_convex(*, protocol: Protocol = "clean") -> ToyProblem:
+    r"""Two squared distances; the convex front L₁ = (1 - s)², L₂ = s², known in closed form.
+
+    .. math:: L_1 = \tfrac12 \|y - a\|^2, \quad L_2 = \tfrac12 \|y - b\|^2
+
+    with a = (0, 0) and b = (1, 1). The weighted sum with ray r is smallest at y = r₁ a + r₂ b, so
+    r₁ = s: even a linear method finds every point of this front.
+
+    Args:
+        protocol: ``"paper"`` scores a split in batches, as the published code does.
+
+    >>> toy_convex().exact_front(3).values.tolist()
+    [[0.0, 1.0], [0.25, 0.25], [1.0, 0.0]]
+    """
+    objectives = (
+        MeanSquaredError(name="first", target="first"),
+        MeanSquaredError(name="second", target="second"),
+    )
+    return _make_toy(
+        "toy_convex", protocol, objectives, ((0.0, 0.0), (1.0, 1.0)), _convex_curve, (2.0, 2.0)
+    )
+
+
+def _convex_curve(share: Array) -> Array:
+    return np.stack([(1 - share) ** 2, share**2], axis=1)
+
+
+def toy_concave(*, protocol: Protocol = "clean") -> ToyProblem:
+    r"""Two wells (Fonseca and Fleming 1995); a concave front that no weighted sum can follow.
+
+    .. math:: L_1 = 1 - e^{-\|y - a\|^2}, \quad L_2 = 1 - e^{-\|y - b\|^2}
+
+    with a = (1, 1)/√2 and b = -a. The front is L₁ = 1 - exp(-4(1 - s)²), L₂ = 1 - exp(-4s²) at
+    y = s a + (1 - s) b. A weighted sum is smallest near one of the ends for every ray; a better
+    method also finds the middle.
+
+    Args:
+        protocol: ``"paper"`` scores a split in batches, as the published code does.
+
+    >>> toy_concave().exact_front(3).values.round(3).tolist()
+    [[0.0, 0.982], [0.632, 0.632], [0.982, 0.0]]
+    """
+    objectives = (
+        GaussianWell(name="first", target="first"),
+        GaussianWell(name="second", target="second"),
+    )
+    end = 1 / math.sqrt(2)
+    # both losses stay below 1, so every model dominates this reference point
+    return _make_toy(
+        "toy_concave", protocol, objectives, ((end, end), (-end, -end)), _concave_curve, (1.1, 1.1)
+    )
+
+
+def _concave_curve(share: Array) -> Array:
+    return -np.expm1(-4 * np.stack([(1 - share) ** 2, share**2], axis=1))

@@ -1,20 +1,83 @@
-"""A small server for one page, which only this machine can reach."""
+"""A page that follows a training: a server that only this machine can reach."""
 
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from paretocosmos.explorer.live._state import state_of
+from paretocosmos.errors import RunError
 from paretocosmos.io import palette
+from paretocosmos.io.files import is_locked
+from paretocosmos.objectives import measure_of
+from paretocosmos.runs.checkpoint import list_checkpoints, read_numbers
+from paretocosmos.runs.folders import find_runs
+from paretocosmos.runs.record import load_record
 from paretocosmos.runs.run import PAGE
 
-__all__ = ["Watch"]
+
+def read_state(folder: Path) -> dict[str, Any]:
+    """What a page shows of a folder: one run, or all runs below it.
+
+    `over` says that nothing in it is trained any more.
+    """
+    runs = []
+    for place in find_runs(folder):
+        with suppress(RunError):  # a file that is being replaced: the next look has it
+            runs.append(_read_run(place, folder))
+    return {
+        "runs": runs,
+        "over": bool(runs) and not any(run["status"] == "training" for run in runs),
+        "page": (folder / PAGE).exists(),
+    }
+
+
+def _read_run(place: Path, root: Path) -> dict[str, Any]:
+    record = load_record(place)
+    finished = record["status"] == "finished"
+    numbers = record if finished else _read_checkpoint_numbers(place)
+    evaluations = numbers.get("evaluations", [])
+    epochs = record["training"]["epochs"]
+    epoch = epochs if finished else numbers.get("epoch", 0)
+    seconds = numbers.get("seconds_training" if finished else "seconds", 0.0)
+    return {
+        "name": place.name if place == root else str(place.relative_to(root)),
+        "problem": record["name"],
+        "method": record["label"],
+        "seed": record["seed"],
+        "status": "finished" if finished else "training" if is_locked(place) else "stopped",
+        "epoch": epoch,
+        "epochs": epochs,
+        "seconds": seconds,
+        "seconds_left": 0.0 if finished else _estimate_seconds_left(numbers, epochs),
+        "names": record["names"],
+        "labels": [measure_of(name).label for name in record["names"]],
+        "evaluations": [
+            {key: one.get(key) for key in ("epoch", "hypervolume_val", "values", "losses")}
+            for one in evaluations
+        ],
+    }
+
+
+def _read_checkpoint_numbers(place: Path) -> Mapping[str, Any]:
+    """What the newest checkpoint that can be read says."""
+    found = (read_numbers(path) for path in list_checkpoints(place).values())
+    return next((numbers for numbers in found if numbers is not None), {})
+
+
+def _estimate_seconds_left(numbers: Mapping[str, Any], epochs: int) -> float | None:
+    """Seconds left by the mean epoch so far, its validation included; `None` before the first."""
+    done = numbers.get("epoch", 0)
+    if not done:
+        return None
+    spent = numbers["seconds"] + numbers["seconds_evaluating"]
+    return float((epochs - done) * spent / done)
+
 
 HOST = "127.0.0.1"
 # Seconds between two looks at the folder, and looks without a training that mean its end.
@@ -72,7 +135,7 @@ class _Server(ThreadingHTTPServer):
 
     def state(self) -> dict[str, Any]:
         folder = self.folder()
-        return {"runs": [], "over": False, "page": False} if folder is None else state_of(folder)
+        return {"runs": [], "over": False, "page": False} if folder is None else read_state(folder)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -89,8 +152,8 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == "/state.json":
             self._send(200, "application/json", json.dumps(self.server.state()).encode())
-        elif path in _pages():
-            self._send(200, *_pages()[path])
+        elif path in _load_pages():
+            self._send(200, *_load_pages()[path])
         elif path == f"/{PAGE}" and (page := self._report()) is not None:
             self._send(200, "text/html", page, policy=REPORT)
         else:
@@ -119,13 +182,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @cache
-def _pages() -> dict[str, tuple[str, bytes]]:
+def _load_pages() -> dict[str, tuple[str, bytes]]:
     """The page's files; its colours and letters are the explorer's."""
-    own = files("paretocosmos.explorer.live") / "page"
-    explorer = files("paretocosmos.explorer") / "page"
+    page = files("paretocosmos.explorer") / "page"
     return {
-        "/": ("text/html", (own / "watch.html").read_bytes()),
-        "/watch.js": ("text/javascript", (own / "watch.js").read_bytes()),
-        "/watch.css": ("text/css", (own / "watch.css").read_bytes()),
-        "/page.css": ("text/css", palette.css().encode() + (explorer / "page.css").read_bytes()),
+        "/": ("text/html", (page / "watch.html").read_bytes()),
+        "/watch.js": ("text/javascript", (page / "watch.js").read_bytes()),
+        "/watch.css": ("text/css", (page / "watch.css").read_bytes()),
+        "/page.css": ("text/css", palette.css().encode() + (page / "page.css").read_bytes()),
     }

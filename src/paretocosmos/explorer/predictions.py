@@ -1,21 +1,125 @@
-"""What a choice does to whom: shares of people or images, counted and with intervals."""
+"""Read classes out of a network's outputs, and count what a choice does to whom."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from paretocosmos.evaluation.intervals import get_moments
 from paretocosmos.evaluation.rates import compute_gap_interval, compute_share_interval
-from paretocosmos.explorer._heads import Reader
-from paretocosmos.explorer._view import Cell, Outcome
-from paretocosmos.objectives import sentence
+from paretocosmos.evaluation.threshold import MIDDLE, compute_logit
+from paretocosmos.explorer.page_model import Cell, Head, Outcome, group_titles
+from paretocosmos.objectives import logits_of, pick, sentence
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems import Problem, Wording
-from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.types import Outputs, Targets, first, map_tensors
+from paretocosmos.problems.tables import TableProblem, TabularProblem
+from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How one head is read.
+
+    Attributes:
+        head: what a page calls it.
+        output: which output, where a network has several.
+        target: what it is compared with.
+        groups: how many sensitive groups there are.
+        threshold: the probability above which one logit is a positive answer.
+    """
+
+    head: Head
+    output: str | None
+    target: str
+    groups: int = 0
+    threshold: float = MIDDLE
+
+    def chances(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
+        """Probabilities and answers ``[N, B]``: of the positive class, or of the answer itself."""
+        if self.head.binary:
+            logits = logits_of(outputs, self.output)
+            return torch.sigmoid(logits), (logits > compute_logit(self.threshold)).long()
+        chance, answer = pick(outputs, self.output).softmax(dim=-1).max(dim=-1)
+        return chance, answer
+
+    def truth(self, targets: Targets) -> Tensor:
+        """The place of the true class ``[B]``."""
+        found = targets[self.target].flatten().cpu()
+        return (found > 0.5).long() if self.head.binary else found.long()
+
+
+def find_readers(
+    problem: Problem, outputs: Outputs, batch: Batch, threshold: float = MIDDLE
+) -> list[Reader]:
+    """The heads whose answers are classes, of outputs ``[N, B, ...]``."""
+    asked = {(one.output, one.target): None for one in problem.objectives}
+    tabular = problem if isinstance(problem, TabularProblem) else None
+    found = []
+    for output, target in asked:
+        if target not in batch.targets:
+            continue
+        truth, scores = batch.targets[target], pick(outputs, output)
+        logits = logits_of(outputs, output)
+        name = target if tabular is None else tabular.target
+        if logits.ndim == 2 and truth.numel() == len(batch) and _is_binary(truth):
+            classes = _class_names(problem, 2) or ("no", "yes")
+            classes = classes if tabular is None else _binary_classes(tabular)
+            head = Head(name, classes, binary=True)
+        elif scores.ndim == 3 and truth.ndim == 1 and _has_all_labels(truth, scores.shape[-1]):
+            classes = _class_names(problem, scores.shape[-1]) or tuple(
+                map(str, range(scores.shape[-1]))
+            )
+            head = Head(name, classes, binary=False)
+        else:
+            continue
+        found.append(Reader(head, output, target, len(group_titles(problem)), threshold))
+    return found
+
+
+def count_answers(
+    readers: Sequence[Reader], outputs: Outputs, targets: Targets
+) -> tuple[npt.NDArray[np.int64], ...]:
+    """``[N, 1 + sensitive groups, C, C]`` per head: how often a true class was given an answer."""
+    counted = []
+    for reader in readers:
+        truth, size = reader.truth(targets), len(reader.head.classes)
+        _, answers = reader.chances(outputs)
+        pairs = truth * size + answers
+        masks = [torch.ones_like(truth, dtype=torch.bool)]
+        if reader.groups:
+            masks += [targets["sensitive"].cpu() == group for group in range(reader.groups)]
+        table = torch.stack(
+            [
+                torch.stack([torch.bincount(row[mask], minlength=size * size) for mask in masks])
+                for row in pairs
+            ]
+        )
+        counted.append(table.unflatten(-1, (size, size)).numpy())
+    return tuple(counted)
+
+
+def _has_all_labels(truth: Tensor, classes: int) -> bool:
+    """Whether every sample has one of the classes, and none is without a label."""
+    return not truth.is_floating_point() and bool(((truth >= 0) & (truth < classes)).all())
+
+
+def _is_binary(truth: Tensor) -> bool:
+    return bool(((truth == 0) | (truth == 1)).all())
+
+
+def _class_names(problem: Problem, count: int) -> tuple[str, ...]:
+    """The names of the classes of a table, if it is one and has as many."""
+    found = problem.answer.classes if isinstance(problem, TableProblem) else ()
+    return found if len(found) == count else ()
+
+
+def _binary_classes(problem: TabularProblem) -> tuple[str, str]:
+    return f"not {problem.positive}", problem.positive
+
 
 # Rates of as many groups as a page can show side by side.
 MOST = 6
@@ -23,23 +127,23 @@ MOST = 6
 Counts = npt.NDArray[np.int64]
 
 
-def outcomes_of(
+def build_outcomes(
     problem: Problem, readers: Sequence[Reader], groups: Sequence[str]
 ) -> tuple[Outcome, ...]:
     """What is counted at every choice, the most telling first."""
     if isinstance(problem, TabularProblem):
-        found = list(_of_people(problem, groups[:MOST]))
+        found = list(_people_outcomes(problem, groups[:MOST]))
     elif len(readers) > 1:
-        found = [_of_tasks(problem.wording, readers)]
+        found = [_task_outcome(problem.wording, readers)]
     else:
-        found = list(_of_classes(problem.wording, readers[0], groups[:MOST]))
+        found = list(_class_outcomes(problem.wording, readers[0], groups[:MOST]))
     traded = {*problem.names, *(problem.wording.instead.get(name) for name in problem.names)}
     alike = {"deo": "tpr_gap", "equalized_odds": "tpr_gap"}
     traded |= {alike[name] for name in problem.names if name in alike}
     return tuple(sorted(found, key=lambda one: one.gap not in traded))
 
 
-def _of_people(problem: TabularProblem, groups: Sequence[str]) -> Iterator[Outcome]:
+def _people_outcomes(problem: TabularProblem, groups: Sequence[str]) -> Iterator[Outcome]:
     words = problem.wording
     told = words.told or f"predicted “{problem.positive}”"
     true = f"who {words.positive}"
@@ -88,7 +192,7 @@ def _of_people(problem: TabularProblem, groups: Sequence[str]) -> Iterator[Outco
     )
 
 
-def _of_tasks(words: Wording, readers: Sequence[Reader]) -> Outcome:
+def _task_outcome(words: Wording, readers: Sequence[Reader]) -> Outcome:
     def task(reader: Reader) -> str:
         return words.tasks.get(reader.target, f"answers on {reader.head.name.replace('_', ' ')}")
 
@@ -102,7 +206,7 @@ def _of_tasks(words: Wording, readers: Sequence[Reader]) -> Outcome:
     return Outcome(title, said, "", cells, larger=False, lead=True)
 
 
-def _of_classes(words: Wording, reader: Reader, groups: Sequence[str]) -> Iterator[Outcome]:
+def _class_outcomes(words: Wording, reader: Reader, groups: Sequence[str]) -> Iterator[Outcome]:
     classes = reader.head.classes
     if len(classes) <= MOST:
         yield Outcome(
@@ -129,17 +233,17 @@ def _of_classes(words: Wording, reader: Reader, groups: Sequence[str]) -> Iterat
     )
 
 
-def shares_of(outcomes: Sequence[Outcome], confusion: Sequence[Counts]) -> Array:
+def compute_shares(outcomes: Sequence[Outcome], confusion: Sequence[Counts]) -> Array:
     """The share of every cell with its interval, ``[cells, rays, 3]``: value, low, high.
 
     Args:
         outcomes: what is counted.
-        confusion: per head ``[rays, 1 + groups, C, C]``, as `count` gives it.
+        confusion: per head ``[rays, 1 + groups, C, C]``, as `count_answers` gives it.
     """
     cells = [cell for outcome in outcomes for cell in outcome.cells]
     found = np.full((len(cells), len(confusion[0]), 3), np.nan)
     for place, cell in enumerate(cells):
-        hits, size = _counted(cell, confusion)
+        hits, size = _count_cell(cell, confusion)
         known = size > 0
         share = hits[known] / size[known]
         low, high = compute_share_interval(share, size[known])
@@ -147,14 +251,14 @@ def shares_of(outcomes: Sequence[Outcome], confusion: Sequence[Counts]) -> Array
     return found
 
 
-def outcome_gaps(
+def compute_outcome_gaps(
     outcomes: Sequence[Outcome], confusion: Sequence[Counts], *, chosen: bool
 ) -> dict[str, Array]:
     """The ends of the intervals of the gaps between groups, as counted, by name, ``[rays, 2]``."""
     found = {}
     for outcome in outcomes:
         groups = [cell for cell in outcome.cells if cell.group]
-        counted = [_counted(cell, confusion) for cell in groups]
+        counted = [_count_cell(cell, confusion) for cell in groups]
         if not outcome.gap or len(groups) < 2 or any((size == 0).any() for _, size in counted):
             continue
         moments = np.stack([np.stack([hits, hits, size], axis=-1) for hits, size in counted], 1)
@@ -163,7 +267,7 @@ def outcome_gaps(
     return found
 
 
-def _counted(cell: Cell, confusion: Sequence[Counts]) -> tuple[Array, Array]:
+def _count_cell(cell: Cell, confusion: Sequence[Counts]) -> tuple[Array, Array]:
     """How many there are, and of how many, at every ray."""
     counts = confusion[cell.head][:, cell.group].astype(np.float64)
     rows = list(cell.of) or list(range(counts.shape[-1]))
@@ -174,7 +278,7 @@ def _counted(cell: Cell, confusion: Sequence[Counts]) -> tuple[Array, Array]:
     return (right if cell.hit == "right" else size - right), size
 
 
-def gap_ends(
+def compute_gap_intervals(
     problem: Problem, outputs: Outputs, targets: Targets, *, chosen: bool
 ) -> dict[str, Array]:
     """The ends of the intervals of gaps between groups, by name, ``[rays, 2]``.
@@ -191,7 +295,7 @@ def gap_ends(
     every = {one.name: one.score for one in problem.objectives} | dict(problem.metrics)
     for name, metric in every.items():
         moments = [
-            get_moments(metric, map_tensors(partial(_at, place=place), outputs), targets)
+            get_moments(metric, map_tensors(partial(_select_ray, place=place), outputs), targets)
             for place in range(len(first(outputs)))
         ]
         known = [one for one in moments if one is not None]
@@ -200,10 +304,10 @@ def gap_ends(
     return found
 
 
-def _at(out: Tensor, *, place: int) -> Tensor:
+def _select_ray(out: Tensor, *, place: int) -> Tensor:
     return out[place]
 
 
-def sizes_of(confusion: Mapping[str, Sequence[Counts]]) -> dict[str, int]:
+def get_sizes(confusion: Mapping[str, Sequence[Counts]]) -> dict[str, int]:
     """How many rows each split has."""
     return {split: int(of_heads[0][0, 0].sum()) for split, of_heads in confusion.items()}

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paretocosmos.errors import DataWarning
-from paretocosmos.explorer._look import look_at
-from paretocosmos.explorer._write import write_report
+from paretocosmos.explorer.evaluate_page import look_at
+from paretocosmos.explorer.serialize import write_report
 from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
 from paretocosmos.runs.run import Run, SupportsToRun, to_run
-
-__all__ = ["Page", "explore", "page_of"]
 
 HEIGHT = 820
 
@@ -48,7 +46,7 @@ class Page:
         )
 
 
-def page_of(
+def write_page(
     runs: Sequence[Run],
     path: Path,
     *,
@@ -101,12 +99,13 @@ def explore(
     >>> page.path.name, page.path.read_text()[:15]
     ('front.html', '<!doctype html>')
     """
-    place = Path(tempfile.mkdtemp(prefix="paretocosmos-"), "explore.html") if out is None else out
-    found = [to_run(one) for one in runs]
-    page = page_of(found, user_path(place), samples=samples, threshold=threshold)
+    path = Path(tempfile.mkdtemp(prefix="paretocosmos-"), "explore.html") if out is None else out
+    page = write_page(
+        [to_run(run) for run in runs], user_path(path), samples=samples, threshold=threshold
+    )
     if page.why:
-        why = f"no samples and no counted answers: {page.why}"
-        warnings.warn(why, DataWarning, stacklevel=2)
+        message = f"no samples and no counted answers: {page.why}"
+        warnings.warn(message, DataWarning, stacklevel=2)
     if show:
         page.open()
     return page

@@ -1,0 +1,187 @@
+"""The idx files of MNIST and Fashion-MNIST: where they are, downloading, and reading."""
+
+import math
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from paretocosmos.errors import DataError
+from paretocosmos.io.compression import read_packed
+from paretocosmos.io.download import Remote, fetch
+from paretocosmos.io.files import VARIABLE, cache_folder
+
+FILES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
+# Bytes of each, unpacked, of both sources: 60,000 and 10,000 of 28 x 28, and their heads.
+SIZES = dict(zip(FILES, (47_040_016, 60_008, 7_840_016, 10_008), strict=True))
+Files = Mapping[str, Path]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Four idx files of a data set, under their usual names.
+
+    Attributes:
+        name: the data set's.
+        below: the folders it may be in, below a data folder: ours, then torchvision's.
+        url: the folder on the network that holds the files, packed.
+        sha256: the checksum of each unpacked file, in the order of `FILES`.
+    """
+
+    name: str
+    below: tuple[str, ...]
+    url: str
+    sha256: tuple[str, ...]
+
+
+# The checksums are of the unpacked files; every one equals that of torchvision's `raw` folder.
+MNIST = Source(
+    "MNIST",
+    ("mnist", "MNIST/raw"),
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    (
+        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    ),
+)
+FASHION_MNIST = Source(
+    "Fashion-MNIST",
+    ("fashion_mnist", "FashionMNIST/raw"),
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    (
+        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+    ),
+)
+
+
+def list_candidates(source: Source, folder: Path, *, alone: bool) -> list[Path]:
+    """List the folders below a data folder that may hold a source.
+
+    Args:
+        source: what is searched for.
+        folder: the data folder.
+        alone: whether the folder itself may hold the files; two sources would share their names.
+    """
+    return [*(folder / name for name in source.below), *([folder] if alone else [])]
+
+
+def find_files(folders: Sequence[Path]) -> tuple[Files, list[str]]:
+    """Find the four files in the folder that has most of them, plain or ``.gz``.
+
+    Returns:
+        The files of that folder, and the names of those it lacks.
+    """
+    best: dict[str, Path] = {}
+    for folder in folders:
+        files = {}
+        for file in FILES:
+            candidates = (folder / file, folder / f"{file}.gz")
+            path = next((candidate for candidate in candidates if candidate.is_file()), None)
+            if path is not None:
+                files[file] = path
+        if len(files) > len(best):
+            best = files
+    return best, [file for file in FILES if file not in best]
+
+
+def download(source: Source) -> Files:
+    """Download what the cache lacks of a source."""
+    folder = cache_folder() / source.below[0]
+    cached, absent = find_files([folder])
+    files = dict(cached)
+    for file, sha256 in zip(FILES, source.sha256, strict=True):
+        if file not in absent:
+            continue
+        files[file] = folder / f"{file}.gz"
+        try:
+            size = SIZES[file]
+            fetch(Remote(f"{source.url}{file}.gz", sha256, size, unpacked=True), files[file])
+        except DataError as error:
+            named = os.environ.get(VARIABLE)
+            variable = f"${VARIABLE} (`{named}`)" if named else f"${VARIABLE} (not set)"
+            raise DataError(
+                f"the four files of {source.name} are neither all in {variable} nor in the cache "
+                f"`{folder}`, and `{file}` cannot be downloaded: {error}; put the files there, or "
+                "name their folder with `data`"
+            ) from error
+    return files
+
+
+Bytes = npt.NDArray[np.uint8]
+
+SIZE = 28
+CLASSES = 10
+# The third byte of an idx file names the type of its numbers.
+TYPES = {
+    0x08: "unsigned bytes",
+    0x09: "signed bytes",
+    0x0B: "int16",
+    0x0C: "int32",
+    0x0D: "float32",
+    0x0E: "float64",
+}
+WAY_OUT = "put a fresh copy in its place (in the cache: delete it, and it is downloaded anew)"
+
+
+def read_pair(images: Path, labels: Path) -> tuple[Bytes, Bytes]:
+    """Read images ``[n, 28, 28]`` and their labels ``[n]``, from 0 to 9, both read-only."""
+    pixels, classes = read_idx(images, 3), read_idx(labels, 1)
+    if pixels.shape[1:] != (SIZE, SIZE):
+        size = " x ".join(str(length) for length in pixels.shape[1:])
+        _refuse(images, f"holds images of {SIZE} x {SIZE}", size)
+    if len(pixels) == 0:
+        _refuse(images, "holds images", "none")
+    if len(pixels) != len(classes):
+        raise DataError(
+            f"every image needs a label, found {len(pixels)} images in `{images}` and "
+            f"{len(classes)} labels in `{labels}`: take both files from the same source"
+        )
+    if int(classes.max()) >= CLASSES:
+        _refuse(labels, f"holds labels from 0 to {CLASSES - 1}", str(classes.max()))
+    return pixels, classes
+
+
+def read_idx(path: Path, axes: int) -> Bytes:
+    """Read an array of unsigned bytes with that many axes, from a plain or gzipped file."""
+    content = _unpack(path)
+    if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in TYPES:
+        what = content[:4].hex(" ") or "an empty file"
+        _refuse(path, "is an idx file, which starts with the bytes 00 00 08", what)
+    if TYPES[content[2]] != TYPES[0x08]:
+        _refuse(path, "holds unsigned bytes", TYPES[content[2]])
+    if content[3] != axes:
+        which = {1: "labels (one axis)", 3: "images (three axes)"}
+        _refuse(path, f"holds {which[axes]}", which.get(content[3], f"{content[3]} axes"))
+    start = 4 + 4 * axes
+    shape = tuple(int.from_bytes(content[i : i + 4], "big") for i in range(4, start, 4))
+    expected = start + math.prod(shape)
+    if len(content) != expected:
+        size = " x ".join(str(length) for length in shape)
+        _refuse(path, f"has {expected:,} bytes, as its head of {size} says", f"{len(content):,}")
+    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
+
+
+def _unpack(path: Path) -> bytes:
+    try:
+        return read_packed(path)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"`{path}` cannot be read ({error}): {WAY_OUT}") from error
+
+
+def _refuse(path: Path, rule: str, found: str) -> NoReturn:
+    raise DataError(f"`{path}` {rule}, found {found}: {WAY_OUT}")

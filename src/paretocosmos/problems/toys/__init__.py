@@ -1,1 +1,0 @@
-"""Problems whose fronts are known in closed form."""

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.backbones import Mlp
 from paretocosmos.errors import ConfigurationError
 
 

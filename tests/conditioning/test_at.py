@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from paretocosmos import registry
-from paretocosmos.backbones.lenet import LeNet
+from paretocosmos.backbones import LeNet
 from paretocosmos.conditioning import (
     Concat,
     Conditioning,

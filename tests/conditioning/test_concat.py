@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.backbones import Mlp
 from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError
 

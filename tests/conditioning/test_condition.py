@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos import Conditioning, condition, cosmos_loss, fit, load_problem, registry
-from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.backbones import Mlp
 from paretocosmos.conditioning import Concat, Film, TransposedConv
 from paretocosmos.conditioning.low_rank import LowRank
 from paretocosmos.errors import ConfigurationError

@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.backbones.lenet import LeNet
-from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.backbones import LeNet, Mlp
 from paretocosmos.conditioning import Film
 from paretocosmos.errors import ConfigurationError
 

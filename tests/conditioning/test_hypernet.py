@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
-from paretocosmos.backbones.lenet import LeNet
-from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.backbones import LeNet, Mlp
 from paretocosmos.conditioning import Hypernet, hypernet
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs

@@ -8,8 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.backbones.lenet import LeNet
-from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.backbones import LeNet, Mlp
 from paretocosmos.conditioning import Film
 from paretocosmos.conditioning.low_rank import LowRank
 from paretocosmos.errors import ConfigurationError

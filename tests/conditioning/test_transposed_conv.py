@@ -11,8 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from paretocosmos.backbones.lenet import LeNet
-from paretocosmos.backbones.mlp import Mlp
+from paretocosmos.backbones import LeNet, Mlp
 from paretocosmos.conditioning import transposed_conv
 from paretocosmos.conditioning.transposed_conv import RayMaps, SplitConv, TransposedConv
 from paretocosmos.errors import ConfigurationError

@@ -1,12 +1,21 @@
-"""Backbones: plain networks that know nothing of rays, one file each.
+"""Backbones: plain networks without rays, one file each.
 
 A backbone takes ``input_shape`` and ``outputs`` (one number, or one per head) and names its first
 layer, where a ray can enter, and its heads, which methods with shared gradients leave out.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from paretocosmos.backbones.base import Backbone
 
-__all__ = ["REGISTRY", "Backbone"]
+if TYPE_CHECKING:
+    from paretocosmos.backbones.efficientnet import EfficientNet
+    from paretocosmos.backbones.lenet import LeNet
+    from paretocosmos.backbones.mlp import Mlp
+    from paretocosmos.backbones.tabular import Tabular
+
+__all__ = ["REGISTRY", "Backbone", "EfficientNet", "LeNet", "Mlp", "Tabular"]
 
 REGISTRY = {
     "efficientnet": "paretocosmos.backbones.efficientnet:EfficientNet",
@@ -15,3 +24,12 @@ REGISTRY = {
     "tabular": "paretocosmos.backbones.tabular:Tabular",
 }
 """Every backbone by its name: the module and the class in it."""
+
+_MODULES = {name: module for module, _, name in (a.partition(":") for a in REGISTRY.values())}
+
+
+def __getattr__(name: str) -> object:
+    """Import a class of `REGISTRY` when it is first asked for: listing them stays cheap."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

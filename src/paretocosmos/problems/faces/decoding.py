@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError, require_extra
+from paretocosmos.io import progress
 from paretocosmos.io.files import cache_folder, one_line, replacing, write_bytes
-from paretocosmos.io.progress import get_console, progress_bar
 from paretocosmos.problems.faces.archives import Pictures, Read
 from paretocosmos.problems.images.files import Bytes
 
@@ -84,7 +84,10 @@ def decode_all(pictures: Pictures, wanted: Sequence[int], size: int) -> Generato
     tasks = iter(lambda: list(islice(contents, PICTURES_PER_TASK)), [])
     running: deque[Future[list[Face]]] = deque()
     # Pillow decodes and resizes outside the interpreter's lock
-    with progress_bar("decoding, this once", total) as advance, ThreadPoolExecutor(workers) as pool:
+    with (
+        progress.progress_bar("decoding, this once", total) as advance,
+        ThreadPoolExecutor(workers) as pool,
+    ):
         try:
             for task in tasks:
                 running.append(pool.submit(_decode_task, task, size))
@@ -175,10 +178,10 @@ def load_pictures(pictures: Pictures, wanted: Sequence[int], size: int) -> Decod
 
 def _announce(pictures: Pictures, wanted: Sequence[int], size: int, folder: Path) -> None:
     """One line for a log that decoding begins; a terminal has a bar."""
-    if not get_console().is_terminal:
+    if not progress.get_console().is_terminal:
         count = len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
         said = f"decoding {count:,} pictures to {size} x {size} into `{folder}`, this once"
-        get_console().print(said, markup=False, soft_wrap=True)
+        progress.get_console().print(said, markup=False, soft_wrap=True)
 
 
 def _read(path: Path, size: int) -> DecodedPictures | None:

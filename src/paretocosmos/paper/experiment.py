@@ -47,7 +47,7 @@ LOG = "error.log"
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """What the experiments of a reproduction share.
+    """Options that all experiments of a reproduction share.
 
     Attributes:
         out: the folder of the reproduction.

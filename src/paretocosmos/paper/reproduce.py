@@ -77,7 +77,7 @@ class ExperimentStatus:
     packages: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """What a reproduction's file has of it."""
+        """Return the entry of a reproduction's file."""
         own = ("name", "problem", "protocol", "method", "settings", "seeds")
         more = (
             *("state", "error", "seeds_done", "hypervolume", "hypervolume_paper"),

@@ -68,7 +68,7 @@ STYLE: dict[str, Any] = {
 
 
 class Mark(NamedTuple):
-    """How the points of one front look; the shape tells fronts apart, the colour rays."""
+    """Look of the points of one front; the shape tells fronts apart, the colour rays."""
 
     marker: str
     filled: bool
@@ -91,7 +91,7 @@ SHAPES = ("o", "s", "^", "D", "P", "X", "p", "h")
 
 
 class Look(NamedTuple):
-    """How one method looks among others."""
+    """Look of one method among others."""
 
     colour: str
     shape: str

@@ -23,6 +23,13 @@ def test_help_and_version_come_without_torch(asked: str) -> None:
     assert done.stdout.splitlines()[-1] == "set()"
 
 
+def test_loading_a_run_imports_no_compiler() -> None:
+    """It takes a second, and leaves a folder among the temporary ones."""
+    code = "import sys, paretocosmos as p; p.load('adult'); print('torch._dynamo' in sys.modules)"
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
 def test_the_demo_gives_the_papers_hypervolumes(tmp_path: Path) -> None:
     """Table 1 of the paper, one seed of ours; the folder has nothing of this repository."""
     command = [sys.executable, "-P", "-m", "paretocosmos", "demo", "--json"]

@@ -323,6 +323,15 @@ def test_finished_seeds_are_not_trained_again(tmp_path: Path) -> None:
     assert [run.record for run in again] == [run.record for run in runs]
 
 
+@pytest.mark.usefixtures("pages")
+def test_a_page_half_written_is_written_again(tmp_path: Path) -> None:
+    _go(tmp_path, epochs=1)
+    half = (tmp_path / "report.html").rename(tmp_path / ".report.html.0a1b2c3d4e5f.tmp")
+    _go(tmp_path, epochs=1, resume=True)  # there is nothing left to train
+    assert (tmp_path / "report.html").exists()
+    assert not half.exists()
+
+
 def test_a_stack_with_other_settings_is_not_resumed(tmp_path: Path) -> None:
     with pytest.raises(InterruptedError):
         _go(tmp_path, progress=stop_at(1))

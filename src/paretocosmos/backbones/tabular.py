@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos.backbones.base import Backbone, Cut, check_widths
-from paretocosmos.errors import ConfigurationError, need
+from paretocosmos.errors import ConfigurationError, require_extra
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, first, map_tensors
 
 Knots = tuple[tuple[float, ...], ...]
@@ -191,9 +191,10 @@ class Tabular(Backbone):
         # they follow from the settings, so that a state dict need not have them
         self.register_buffer("read", torch.tensor(read, dtype=torch.int64), persistent=False)
         self.register_buffer("rest", rest, persistent=False)
-        starts_, ends_ = (torch.tensor(some, dtype=torch.float64) for some in (starts, ends))
-        for name, some in {"starts": starts_, "widths": ends_ - starts_}.items():
-            self.register_buffer(name, some.float(), persistent=False)
+        # subtracted here: on the device `meta`, torch imports its compiler for arithmetic
+        widths = [end - start for start, end in zip(starts, ends, strict=True)]
+        for name, values in {"starts": starts, "widths": widths}.items():
+            self.register_buffer(name, torch.tensor(values, dtype=torch.float32), persistent=False)
         return len(pieces) + len(rest)
 
 
@@ -239,7 +240,8 @@ class Scale(_MemberVectors):
 
     def __init__(self, members: int, width: int, *, spread: float) -> None:
         super().__init__(members, width)
-        nn.init.normal_(self.numbers, 1.0, spread)
+        if not self.numbers.is_meta:  # there torch imports its compiler to draw nothing
+            nn.init.normal_(self.numbers, 1.0, spread)
 
     def forward(self, features: Tensor) -> Tensor:
         return features * self._expand_rows(features)
@@ -369,7 +371,7 @@ def _compute_tree_thresholds(column: Numbers, wanted: Numbers, leaves: int) -> N
     """Return the thresholds of a decision tree that predicts the targets, first split first."""
     if not wanted.shape[1] or leaves < 2:
         return np.empty(0)
-    need("sklearn", "tabular", "fitting `tabular` to rows")
+    require_extra("sklearn", "tabular", "fitting `tabular` to rows")
     from sklearn.tree import DecisionTreeRegressor
 
     spread = wanted.var(axis=0).mean()

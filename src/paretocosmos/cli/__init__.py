@@ -84,7 +84,7 @@ def _print_usage_error(error: Any) -> None:
 
 
 def describe_options(error: ParetoCosmosError) -> str:
-    """The options for what the library lets a caller do in Python."""
+    """Describe the options for what the library lets a caller do in Python."""
     if isinstance(error, UntrustedError):
         from paretocosmos.cli.options import describe_trust
 
@@ -94,14 +94,14 @@ def describe_options(error: ParetoCosmosError) -> str:
 
 
 def _collect_hints(error: BaseException | None) -> dict[str, object]:
-    """The arguments that lead out of an error, or of what it was made from."""
+    """Collect the arguments that resolve an error, or those of its cause."""
     if error is None:
         return {}
-    return {**_collect_hints(error.__cause__), **getattr(error, "ways", {})}
+    return {**_collect_hints(error.__cause__), **getattr(error, "hints", {})}
 
 
 def _format_option(name: str, value: object) -> str:
-    """An argument as an option: one of its own where some command has it, else a setting."""
+    """Format an argument as an option: its own where some command has it, else a setting."""
     if any(name == own.name for command in get_commands().values() for own in command.params):
         flag = f"--{name.replace('_', '-')}"
         return flag if value is True else f"{flag} {'...' if value is None else value}"
@@ -109,7 +109,7 @@ def _format_option(name: str, value: object) -> str:
 
 
 def fill_address(arguments: Sequence[str]) -> list[str]:
-    """`--cluster` without an address, which Typer has no way to say, gets one.
+    """Add an address to a bare `--cluster`, which Typer cannot express.
 
     >>> fill_address(["reproduce", "table_1", "--cluster", "--json"])
     ['reproduce', 'table_1', '--cluster', 'local', '--json']
@@ -124,7 +124,7 @@ def fill_address(arguments: Sequence[str]) -> list[str]:
 
 
 def _check_arguments(arguments: list[str]) -> list[str]:
-    """The arguments, if all of them can be printed, and written to a file that can be read."""
+    """Check that all arguments can be printed and written to a file that can be read."""
     for argument in arguments:
         check_utf8(argument, "arguments")
     return arguments

@@ -96,7 +96,7 @@ def choose(
 def print_choice(
     run: Run, choice: Choice, problem: Problem | None = None, confidence: float | None = None
 ) -> None:
-    """The ray, its numbers on val and on test with their intervals, and the code to use it."""
+    """Print the ray, its numbers on val and test with intervals, and the code to use it."""
     console = get_stdout()
     # measured for this choice: the run's own front may lack some of them
     measured = (*choice.val.metrics, *choice.test.metrics)
@@ -154,7 +154,7 @@ def print_choice(
 
 
 def _suggest_next(run: Run, choice: Choice) -> list[object]:
-    """Predict rows at this choice, or take it elsewhere."""
+    """Suggest to predict rows at this choice, or to export the run."""
     moved = [] if choice.threshold == MIDDLE else ["--threshold", f"{choice.threshold:g}"]
     if run.table is None:
         return ["export", run.folder]
@@ -163,14 +163,14 @@ def _suggest_next(run: Run, choice: Choice) -> list[object]:
 
 
 def _format_number(point: Point, name: str, measure: Measure) -> str:
-    """A number with its interval; in hundredths where its unit says so."""
+    """Format a number with its interval; in hundredths where its unit says so."""
     scale, form = (100, ".1f") if measure.unit else (1, ".4f")
     value, low, high = (format(scale * one, form) for one in (point[name], *point.intervals[name]))
     return f"{value} \\[{low}, {high}]"
 
 
 def _write_code(run: Run, choice: Choice) -> list[str]:
-    """What to paste into Python; the ray in all its digits, since a bound may hang on them."""
+    """Return Python code to paste; the ray in all its digits, since a bound may depend on them."""
     ray = ", ".join(f"{part:.9g}" for part in choice.ray)
     parts = (run.record[part] or {} for part in ("problem", "method", "conditioning", "backbone"))
     own = modules_of(part.get("name") for part in parts)

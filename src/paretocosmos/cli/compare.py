@@ -132,7 +132,7 @@ ROOM = 130
 
 
 def print_comparison(done: Comparison) -> None:
-    """What `compare` ends with: a row per method, how good it is before what it costs."""
+    """Print a row per method: how good it is before what it costs."""
     console = get_stdout()
     all_names = not sys.stdout.isatty() or console.width >= ROOM
     beside = "separate" in done.runs
@@ -173,7 +173,7 @@ def print_comparison(done: Comparison) -> None:
 
 
 def _print_traded(done: Comparison) -> None:
-    """What each method trades, in plain words: a row per method, of its first seed."""
+    """Print what each method trades, in plain words: a row per method, of its first seed."""
     lead = next(iter(done.runs.values()))[0]
     problem, measures = lead.trained_on, get_measures(lead.trained_on, lead.front)
     names = find_leading(problem, lead.front)[: lead.front.objectives]

@@ -52,12 +52,12 @@ def print_text(text: str) -> None:
         raise ConfigurationError(
             f"standard output takes only {encoding}, not {text[error.start]!a}: set "
             "PYTHONIOENCODING=utf-8, or choose a file with `out`"
-        ).by({"out": None}) from error
+        ).with_hint({"out": None}) from error
     sys.stdout.write(text)
 
 
 def escape(text: object) -> str:
-    r"""A text for a table or a line, without markup of rich's and without control characters.
+    r"""Return a text without rich's markup and without control characters.
 
     >>> print(escape("[bold]\x1b[31mred"))
     \[bold]\x1b[31mred
@@ -66,7 +66,7 @@ def escape(text: object) -> str:
 
 
 def shorten(message: str, *, most: int = WHOLE) -> str:
-    r"""A message without what would steer a terminal, and without endless words.
+    r"""Return a message without what would steer a terminal, and without endless words.
 
     >>> print(shorten("no file `\x1b[31mred`"))
     no file `\x1b[31mred`
@@ -82,7 +82,7 @@ def _cut_word(word: re.Match[str]) -> str:
 
 
 def print_error(message: str) -> None:
-    """One sentence on stderr."""
+    """Print one sentence to stderr."""
     close_display()
     loud = Console(stderr=True, highlight=False) if err.quiet else err
     said = shorten(message.replace("\n", "\\n"))
@@ -90,12 +90,12 @@ def print_error(message: str) -> None:
 
 
 def print_note(message: str) -> None:
-    """Something to know, on stderr."""
+    """Print something to know to stderr."""
     print_markup(err, f"[yellow]note:[/] {escape(shorten(message))}")
 
 
 def print_markup(console: Console, text: str) -> None:
-    """A paragraph in rich's markup: words stay whole in a terminal, and lines in a file."""
+    """Print a paragraph in rich's markup: words stay whole in a terminal, and lines in a file."""
     shown = Text.from_markup(text)
     ends = _find_breaks(shown.plain, console.width) if console.is_terminal else []
     for line in shown.divide(ends):
@@ -104,7 +104,7 @@ def print_markup(console: Console, text: str) -> None:
 
 
 def print_hanging(console: Console, head: str, text: str, indent: int) -> None:
-    """A head and a text in rich's markup, whose further lines in a terminal begin below the text.
+    """Print a head and a text in rich's markup, with a hanging indent in a terminal.
 
     A word that is longer than a line, such as a path, stays in one piece.
     """
@@ -118,7 +118,7 @@ def print_hanging(console: Console, head: str, text: str, indent: int) -> None:
 
 
 def _find_breaks(text: str, width: int) -> list[int]:
-    """Where lines end, between words; one that is longer than a line has its own, in one piece.
+    """Return where lines end, between words; a word longer than a line has its own.
 
     >>> _find_breaks("words are not broken", 10)
     [10]
@@ -132,13 +132,13 @@ def _find_breaks(text: str, width: int) -> list[int]:
 
 
 def print_json(content: object) -> None:
-    """One line of JSON on stdout."""
+    """Print one line of JSON to stdout."""
     close_display()
     sys.stdout.write(json.dumps(content) + "\n")
 
 
 def get_stdout() -> Console:
-    """For results, once nothing moves any more: a pipe has no width to cut or fold anything at."""
+    """Return the console for results, after closing the live display; a pipe has no width."""
     close_display()
     return Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
 
@@ -154,7 +154,7 @@ def warnings_as_notes() -> Iterator[None]:
 
 
 def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning that nobody caught is a note, too, instead of a line of source."""
+    """Print a warning that nobody caught as a note, instead of a line of source."""
     print_note(str(message))
 
 
@@ -163,7 +163,7 @@ WIDEST = 10_000
 
 
 def print_table(console: Console, table: Table) -> None:
-    """A table; where the terminal is narrower than its words, a block for each row instead.
+    """Print a table; where the terminal is narrower than its words, a block for each row instead.
 
     The first column names the rows.
     """
@@ -201,7 +201,7 @@ def print_next_command(*parts: object) -> None:
 
 
 def _wrap_command(words: Sequence[str], room: int) -> str:
-    r"""Words of a command, in lines that a shell reads as one.
+    r"""Wrap the words of a command, in lines that a shell reads as one.
 
     >>> print(_wrap_command(["paretocosmos", "choose", "runs/adult", "--max", "tpr_gap=0.02"], 30))
     paretocosmos choose runs/adult \

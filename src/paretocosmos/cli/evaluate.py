@@ -100,7 +100,7 @@ def evaluate(
 def _load_problem(
     run: Run, data: str | None, split: str | None, form: dict[str, str | None]
 ) -> tuple[Problem, str]:
-    """What to evaluate on, and what it is called: the run's own data, or other rows."""
+    """Return the problem to evaluate on and its name: the run's own data, or other rows."""
     said = split or "test"
     if data is None or run.table is None or split is not None:
         return run.problem(data=data), said
@@ -116,7 +116,7 @@ def _load_problem(
 
 
 def print_front(front: Front, problem: Problem | None = None) -> None:
-    """One row per ray; metrics for which a terminal has no room are named below."""
+    """Print a row per ray; metrics for which a terminal has no room are named below."""
     console = get_stdout()
     measures = get_measures(problem, front)
     weights = front.names[:1] if front.objectives == 2 else front.names
@@ -158,5 +158,5 @@ def _format_number(value: float, measure: Measure) -> str:
 
 
 def _measure_room(head: str) -> int:
-    """Columns that a number takes below its head, whose words are below one another."""
+    """Return the columns that a number takes below its head, whose words are stacked."""
     return 2 + max(min(len(head), HEAD), *map(len, head.split()))

@@ -79,7 +79,7 @@ def explore(
 
 
 def _find_finished(folder: Path) -> list[Path]:
-    """The folders of the runs to show; which ones are left out is noted."""
+    """Return the folders of the runs to show; print a note on those left out."""
     finished, begun = split_runs(user_path(folder))
     if begun:
         print_note(f"left out, because not finished: {', '.join(map(str, begun))}")

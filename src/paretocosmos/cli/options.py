@@ -16,7 +16,7 @@ from paretocosmos.training.callbacks import Callback
 
 
 def parse_name(text: str | None) -> str | None:
-    """A name given on the command line; `package.module:Thing` may lie in the current folder."""
+    """Parse a name; `package.module:Thing` may lie in the current folder."""
     if text is not None and ":" in text:
         _add_current_folder()
     return text
@@ -179,7 +179,7 @@ OF_TABLES = (
 
 
 def describe_trust(packages: Iterable[str]) -> str:
-    """How to allow here what the library lets a caller allow in Python."""
+    """Return the options that trust packages, in parentheses."""
     options = " ".join(f"--trust {package}" for package in packages)
     return f" (here: {options})" if options else ""
 
@@ -187,7 +187,7 @@ def describe_trust(packages: Iterable[str]) -> str:
 def collect_settings(
     problem: str, changes: list[str] | None, *, epochs: int | None, **options: Any
 ) -> dict[str, Any]:
-    """Options that are settings, those that were given, and what `--set` adds to them.
+    """Collect the options that are settings and were given, and what `--set` adds to them.
 
     Args:
         problem: its name, or a table.
@@ -210,7 +210,7 @@ def collect_settings(
 
 
 def parse_setting(text: str) -> tuple[str, str]:
-    """KEY=VALUE in two."""
+    """Split KEY=VALUE."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise ConfigurationError(f"--set takes KEY=VALUE, found `{text}`")
@@ -218,7 +218,7 @@ def parse_setting(text: str) -> tuple[str, str]:
 
 
 def make_loggers(texts: list[str] | None) -> list[Callback]:
-    """The loggers of `--log-to`."""
+    """Build the loggers of `--log-to`."""
     if not texts:
         return []
     from paretocosmos.integrations.loggers import make_logger
@@ -227,7 +227,7 @@ def make_loggers(texts: list[str] | None) -> list[Callback]:
 
 
 def parse_integers(text: str) -> list[int]:
-    """The seeds of `--seeds`."""
+    """Parse the seeds of `--seeds`."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError as error:
@@ -235,7 +235,7 @@ def parse_integers(text: str) -> list[int]:
 
 
 def parse_numbers(text: str, option: str = "--ray") -> list[float]:
-    """The ray of a `--ray`, or the numbers of another option."""
+    """Parse the ray of a `--ray`, or the numbers of another option."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError as error:
@@ -243,7 +243,7 @@ def parse_numbers(text: str, option: str = "--ray") -> list[float]:
 
 
 def parse_named_numbers(option: str, texts: list[str] | None) -> dict[str, float]:
-    """Return the numbers of a repeatable NAME=NUMBER by name; `2%` and `2pt` (points) are 0.02."""
+    """Parse the numbers of a repeatable NAME=NUMBER by name; `2%` and `2pt` (points) are 0.02."""
     numbers: dict[str, float] = {}
     for text in texts or []:
         name, _, value = (part.strip() for part in text.partition("="))
@@ -261,7 +261,7 @@ def parse_named_numbers(option: str, texts: list[str] | None) -> dict[str, float
 
 
 def end_interrupted(begun: Path | None, saved: str) -> typer.Exit:
-    """The end of a training that Ctrl-C stopped, once it is said how to go on.
+    """Print how to continue a training that Ctrl-C stopped, and return its exit.
 
     Args:
         begun: the folder to go on from; `None` where there is none yet.
@@ -275,7 +275,7 @@ def end_interrupted(begun: Path | None, saved: str) -> typer.Exit:
 
 
 def save_picture(run: Run) -> None:
-    """The picture; a missing plotting package costs it, not the run."""
+    """Save the picture of a run; without a plotting package, print a note instead."""
     title = f"{run.front.provenance['problem']} by {run.record['label']}"
     try:
         with status("drawing"):

@@ -105,7 +105,7 @@ def predict(
 
 
 def _make_columns(about: Mapping[str, Any], found: Array, threshold: float) -> dict[str, Any]:
-    """What is added to the rows: the answer, and how sure it is where it is a class."""
+    """Return the columns to add: the prediction, and the probabilities of classes."""
     answer = Answer.from_about(about)
     if answer.task == "number":
         return {"prediction": found}
@@ -125,7 +125,7 @@ def _count_positives(run: Run, added: Mapping[str, Any]) -> str:
 
 
 def _note_choice(choice: Choice) -> None:
-    """Say which trade-off was chosen."""
+    """Print which trade-off was chosen."""
     ray = ", ".join(f"{part:.4f}" for part in choice.ray)
     moved = "" if choice.threshold == MIDDLE else f", with the threshold {choice.threshold:g}"
     print_note(f"predicted at the ray {ray}{moved}")

@@ -30,13 +30,13 @@ NEAR = 0.15
 
 
 def print_page(folder: Path) -> None:
-    """Where the page of a folder of runs is, if it was written."""
+    """Print where the page of a folder of runs is, if it was written."""
     if (folder / PAGE).exists():
         get_stdout().print(f"[bold]report[/]  {escape(folder / PAGE)}", soft_wrap=True)
 
 
 def suggest_choice(run: Run) -> list[object]:
-    """The words of a command that chooses a point: under a bound that some ray keeps, or the knee.
+    """Suggest a command that chooses a point: under a bound that some ray keeps, or the knee.
 
     A table's last objective is what is fair or not; other objectives have no bound by nature.
     """
@@ -70,7 +70,7 @@ def get_measures(
 
 
 def find_leading(problem: Problem | None, front: Front) -> list[str]:
-    """The numbers that say what is traded, in the plainest terms that a front has."""
+    """Return the metrics that say what is traded, in the plainest terms that a front has."""
     plain = dict(_get_words(problem, front).instead)
     if "accuracy" in front.metrics:  # rather than what is left to 1
         plain = {
@@ -95,7 +95,7 @@ def find_ends(front: Front) -> tuple[int, int] | None:
 
 
 def format_span(front: Front, name: str, measure: Measure) -> str:
-    """A number from one end of a front to the other; without ends, from the least to the most."""
+    """Format a number from one end of a front to the other, or from the least to the most."""
     column = (
         front.values[:, front.names.index(name)] if name in front.names else front.metrics[name]
     )
@@ -113,7 +113,7 @@ def format_span(front: Front, name: str, measure: Measure) -> str:
 
 
 def print_consequences(run: Run) -> None:
-    """What is traded, from one end of the front to the other, with the names to type."""
+    """Print what is traded, from one end of the front to the other, with the names to type."""
     front = run.front
     words = _get_words(run.trained_on, front)
     console = get_stdout()
@@ -143,7 +143,7 @@ def list_consequences(run: Run) -> list[tuple[str, str, str]]:
 
 
 def compute_by_objective(front: Front) -> dict[str, dict[str, float | None]]:
-    """The measures of single objectives; of the front, as older records do not have them."""
+    """Compute the measures of single objectives, which older records do not have."""
     with warnings.catch_warnings():
         # whoever trained was told that no point counts
         warnings.simplefilter("ignore", FrontWarning)

@@ -65,6 +65,6 @@ def serve(
 
 
 def _note_start(folder: Path, at: str) -> None:
-    """Say where it is, and how to ask it; from now on it waits."""
+    """Print the address; from now on the server waits."""
     close_display()
     print_note(f"serving {folder} on {at}, with a start page")

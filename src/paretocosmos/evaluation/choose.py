@@ -67,7 +67,7 @@ class Choice:
         return self._grid().html()
 
     def _grid(self) -> Grid:
-        """What was asked of the point, and what it reaches on val and on test."""
+        """Tabulate what was asked of the point, and what it reaches on val and on test."""
         wishes: dict[str, str] = {}
         if self.asked is not None:
             for name, bound, side in self.asked.bounds():

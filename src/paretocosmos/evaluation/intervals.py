@@ -1,4 +1,4 @@
-"""How far a number may lie from what one sample of people, or of images, shows."""
+"""Intervals of metrics: how far a number may lie from what one sample shows."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import NormalDist
@@ -57,8 +57,8 @@ def compute_intervals(
     """
     found = {}
     for name, metric in metrics.items() if score_batch is None else ():
-        known = _of_gap(metric, outputs, targets, level, chosen)
-        known = _of_share(metric, outputs, targets, level) if known is None else known
+        known = _compute_gap_ends(metric, outputs, targets, level, chosen)
+        known = _compute_share_ends(metric, outputs, targets, level) if known is None else known
         if known is not None:
             found[name] = known
     rest = {name: metric for name, metric in metrics.items() if name not in found}
@@ -85,7 +85,7 @@ def get_moments(metric: Metric, outputs: Outputs, targets: Targets) -> Array | N
     return whole if len(whole) else None
 
 
-def _of_gap(
+def _compute_gap_ends(
     metric: Metric, outputs: Outputs, targets: Targets, level: float, chosen: bool
 ) -> tuple[float, float] | None:
     moments = get_moments(metric, outputs, targets)
@@ -95,7 +95,7 @@ def _of_gap(
     return float(low), float(high)
 
 
-def _of_share(
+def _compute_share_ends(
     metric: Metric, outputs: Outputs, targets: Targets, level: float
 ) -> tuple[float, float] | None:
     """Wilson's interval, if the metric is a mean over the samples of what is 0 or 1 for each."""
@@ -160,7 +160,7 @@ def bootstrap_intervals(
         compute_score(metric, one_ray, targets, score_batch).item() for metric in metrics.values()
     ]
     return {
-        name: _ends(column[~np.isnan(column)], whole, level)
+        name: _compute_ends(column[~np.isnan(column)], whole, level)
         for name, column, whole in zip(metrics, drawn[:, 0].T, estimate, strict=True)
     }
 
@@ -197,41 +197,44 @@ def draw_paired_scores(
     few, times = _count_draws(count, sizes, seed)
     device = first(outputs).device
     weighs = [
-        score_batch is None and _weighs(one, outputs, targets, few.to(device)) for one in every
+        score_batch is None and _takes_weight(one, outputs, targets, few.to(device))
+        for one in every
     ]
     numbers: Array = np.empty((draws, rays, len(every)))
     for at, one in enumerate(every):
         if weighs[at]:
-            found = [_by_weight(one, outputs, targets, part.to(device).float()) for part in times]
+            found = [
+                _score_by_weight(one, outputs, targets, part.to(device).float()) for part in times
+            ]
         else:
             found = [
-                _by_rows(one, outputs, targets, rows.to(device), score_batch)
-                for rows in _drawn(count, sizes, seed)
+                _score_by_rows(one, outputs, targets, rows.to(device), score_batch)
+                for rows in _draw_rows(count, sizes, seed)
             ]
         numbers[:, :, at] = torch.cat(found).cpu().numpy()
     return numbers
 
 
-def _drawn(count: int, sizes: Iterable[int], seed: int) -> Iterator[Tensor]:
-    """Rows drawn with replacement, ``[draws, B]``, in parts of these sizes."""
+def _draw_rows(count: int, sizes: Iterable[int], seed: int) -> Iterator[Tensor]:
+    """Draw rows with replacement, ``[draws, B]``, in parts of these sizes."""
     draw = torch.Generator().manual_seed(seed)
     for size in sizes:
         yield torch.randint(count, (size, count), generator=draw)
 
 
 def _count_draws(count: int, sizes: Iterable[int], seed: int) -> tuple[Tensor, list[Tensor]]:
-    """The first few draws, and how often each row is in each of all draws, which is small."""
+    """Return the first few draws, and how often each row is in each of all draws."""
     few, times = torch.empty(0), list[Tensor]()
-    for rows in _drawn(count, sizes, seed):
+    for rows in _draw_rows(count, sizes, seed):
         few = few if times else rows[:COMPARED].clone()
-        times.append(_times(rows).to(torch.uint8))
+        times.append(_count_rows(rows).to(torch.uint8))
     return few, times
 
 
-def _by_rows(
+def _score_by_rows(
     metric: Metric, outputs: Outputs, targets: Targets, rows: Tensor, score_batch: int | None
 ) -> Tensor:
-    """A metric on drawn rows ``[draws, B]`` at every ray, ``[draws, N]``."""
+    """Score a metric on drawn rows ``[draws, B]`` at every ray, ``[draws, N]``."""
 
     def one(drawn: Tensor) -> Tensor:
         there = map_tensors(lambda out: out[:, drawn], outputs)
@@ -244,14 +247,14 @@ def _by_rows(
         return torch.stack([one(drawn) for drawn in rows])
 
 
-def _times(rows: Tensor) -> Tensor:
-    """How often each row was drawn, ``[draws, B]``."""
+def _count_rows(rows: Tensor) -> Tensor:
+    """Count how often each row was drawn, ``[draws, B]``."""
     ones = torch.ones(rows.shape, device=rows.device)
     return torch.zeros_like(ones).scatter_add_(1, rows, ones)
 
 
-def _by_weight(metric: Metric, outputs: Outputs, targets: Targets, times: Tensor) -> Tensor:
-    """The same by weights: a row counts as often as it was drawn, so that all are sorted once."""
+def _score_by_weight(metric: Metric, outputs: Outputs, targets: Targets, times: Tensor) -> Tensor:
+    """Score a metric by weights: a row counts as often as it was drawn, and is sorted once."""
     own = targets.get("weight")
 
     def one(drawn: Tensor) -> Tensor:
@@ -261,11 +264,11 @@ def _by_weight(metric: Metric, outputs: Outputs, targets: Targets, times: Tensor
     return torch.vmap(one)(times)
 
 
-def _weighs(metric: Metric, outputs: Outputs, targets: Targets, rows: Tensor) -> bool:
-    """Whether a metric takes a weight for so many equal rows; somebody's own may know none."""
+def _takes_weight(metric: Metric, outputs: Outputs, targets: Targets, rows: Tensor) -> bool:
+    """Return whether a weight counts as so many equal rows; a user's metric may ignore weights."""
     try:
-        found = _by_weight(metric, outputs, targets, _times(rows))
-        wanted = _by_rows(metric, outputs, targets, rows, None)
+        found = _score_by_weight(metric, outputs, targets, _count_rows(rows))
+        wanted = _score_by_rows(metric, outputs, targets, rows, None)
     except Exception:  # a metric's own, which is raised again where it is needed
         return False
     return found.shape == wanted.shape and torch.allclose(
@@ -273,8 +276,8 @@ def _weighs(metric: Metric, outputs: Outputs, targets: Targets, rows: Tensor) ->
     )
 
 
-def _ends(drawn: Array, estimate: float, level: float) -> tuple[float, float]:
-    """The ends of an interval; shifted by how far the draws lie to one side of the estimate."""
+def _compute_ends(drawn: Array, estimate: float, level: float) -> tuple[float, float]:
+    """Compute the bias-corrected ends of an interval of an estimate."""
     if not len(drawn) or np.isnan(estimate):
         return np.nan, np.nan
     normal, most = NormalDist(), 1 - 0.5 / len(drawn)

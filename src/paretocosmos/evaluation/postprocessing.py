@@ -5,6 +5,7 @@ training rows say of a gap what new rows would, up to what it has memorised, and
 counted on them too: on a few hundred validation rows alone it is mostly noise.
 """
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
@@ -120,15 +121,7 @@ class PooledGaps:
             if name in gaps:
                 values[:, column] = gaps[name]
         metrics = {name: gaps.get(name, numbers) for name, numbers in front.metrics.items()}
-        return Front(
-            rays=front.rays,
-            values=values,
-            names=front.names,
-            reference=front.reference,
-            metrics=metrics,
-            split=front.split,
-            provenance=front.provenance,
-        )
+        return dataclasses.replace(front, values=values, metrics=metrics)
 
     def _count(self, rays: Tensor) -> dict[str, Array]:
         """Return every gap ``[N]`` at rays ``[N, J]``."""

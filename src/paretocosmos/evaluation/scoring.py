@@ -208,7 +208,7 @@ class StreamingScores:
 
     @property
     def adds_up(self) -> bool:
-        """Whether sums are all it needs, so that several processes can each have a share."""
+        """True if sums are all it needs, so that several processes can each have a share."""
         return self._batch is None and None not in self._streaming
 
     def add(self, outputs: Outputs, targets: Targets, *, share: float = 1.0) -> None:

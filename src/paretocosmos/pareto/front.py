@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, need, unknown
+from paretocosmos.errors import ConfigurationError, DataError, require_extra, unknown
 from paretocosmos.io.files import one_line, parse_json
 from paretocosmos.io.formatting import Grid, format_number, pick_evenly
 
@@ -53,9 +53,9 @@ class Front:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        rays, values = _frozen(self.rays), _frozen(self.values)
-        reference = _frozen(self.reference)
-        metrics = {name: _frozen(value) for name, value in self.metrics.items()}
+        rays, values = _freeze(self.rays), _freeze(self.values)
+        reference = _freeze(self.reference)
+        metrics = {name: _freeze(value) for name, value in self.metrics.items()}
         names = tuple(self.names)
         if values.ndim != 2 or rays.shape != values.shape or len(values) == 0:
             raise ConfigurationError(
@@ -224,7 +224,7 @@ class Front:
         >>> list(front.to_frame().columns)
         ['weight_loss', 'weight_gap', 'loss', 'gap', 'non_dominated']
         """
-        need("pandas", "tabular", "a front as a DataFrame")
+        require_extra("pandas", "tabular", "a front as a DataFrame")
         import pandas as pd
 
         weights = {f"weight_{name}": w for name, w in zip(self.names, self.rays.T, strict=True)}
@@ -236,8 +236,8 @@ class Front:
         """Plain lists and strings, ready for JSON; a number that does not exist is `None`."""
         return {
             "rays": self.rays.tolist(),
-            "values": _with_none(self.values),
-            "metrics": {name: _with_none(value) for name, value in self.metrics.items()},
+            "values": _to_lists(self.values),
+            "metrics": {name: _to_lists(value) for name, value in self.metrics.items()},
             "names": list(self.names),
             "reference": self.reference.tolist(),
             "split": self.split,
@@ -335,12 +335,12 @@ def get_columns(front: Front) -> dict[str, Array]:
     return {**front.metrics, **dict(zip(front.names, front.values.T, strict=True))}
 
 
-def _frozen(value: object) -> Array:
+def _freeze(value: object) -> Array:
     # asarray, then copy: np.array on a torch tensor warns
     array = np.asarray(value, dtype=np.float64).copy()
     array.flags.writeable = False
     return array
 
 
-def _with_none(array: Array) -> list[Any]:
+def _to_lists(array: Array) -> list[Any]:
     return np.where(np.isfinite(array), array, None).tolist()  # type: ignore[call-overload, no-any-return]

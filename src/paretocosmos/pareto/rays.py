@@ -93,18 +93,18 @@ def even_rays(count: int, objectives: int, *, seed: int = 0, ends: bool = False)
     if count == 1:
         return torch.full((1, objectives), 1 / objectives)
     if ends:
-        return _to_the_corners(count, objectives, seed)
+        return _spread_to_corners(count, objectives, seed)
     if objectives == 2:
         angles = torch.linspace(MARGIN, math.pi / 2 - MARGIN, count, dtype=torch.float64)
         points = torch.stack([angles.cos(), angles.sin()], dim=1)
     elif objectives == 3:
         points = _fibonacci_octant(count)
     else:
-        points = 0.9 * _spread(count, objectives, seed) + 0.1 / objectives
+        points = 0.9 * _minimise_energy(count, objectives, seed) + 0.1 / objectives
     return (points / points.sum(dim=1, keepdim=True)).float()
 
 
-def _to_the_corners(count: int, objectives: int, seed: int) -> Tensor:
+def _spread_to_corners(count: int, objectives: int, seed: int) -> Tensor:
     """Even rays whose outermost are the corners of the simplex."""
     if objectives == 2:
         weights = torch.linspace(1, 0, count)
@@ -138,7 +138,7 @@ def as_rays(
     tensor([[0.2500, 0.7500]])
     """
     if isinstance(rays, Mapping):
-        rays = _by_name(rays, names)
+        rays = _order_by_name(rays, names)
     if off_simplex not in OFF_SIMPLEX:
         raise ConfigurationError(
             f"`off_simplex` must be `refuse` or `normalise`, found `{off_simplex}`"
@@ -174,8 +174,8 @@ def as_rays(
     return tensor / total
 
 
-def _by_name(weights: Mapping[str, float], names: Sequence[str]) -> list[float]:
-    """Weights in the order of the objectives."""
+def _order_by_name(weights: Mapping[str, float], names: Sequence[str]) -> list[float]:
+    """Return weights in the order of the objectives."""
     if not names:
         raise ConfigurationError(f"a ray must be numbers, one per objective, found {weights!r}")
     found = dict.fromkeys(names, 0.0)
@@ -190,7 +190,7 @@ def _by_name(weights: Mapping[str, float], names: Sequence[str]) -> list[float]:
 
 
 def each_alone(rays: npt.ArrayLike | None) -> bool:
-    """Whether rays are the corners of the simplex: a network for every objective by itself.
+    """Return whether rays are the corners of the simplex, a network for each objective alone.
 
     Such points are no front, but their ideal point counts.
 
@@ -237,7 +237,7 @@ def _fibonacci_octant(count: int) -> Tensor:
 
 
 @cache  # some tenths of a second
-def _spread(count: int, objectives: int, seed: int, steps: int = 300) -> Tensor:
+def _minimise_energy(count: int, objectives: int, seed: int, steps: int = 300) -> Tensor:
     """Minimise the Riesz energy of points on the simplex (Blank, Deb et al. 2021)."""
     start = sample_rays(count, objectives, generator=seed).double().clamp_min(1e-3).log()
     with torch.enable_grad():
@@ -302,22 +302,24 @@ def stratified_rays(
     left = np.ones(steps * groups)
     rays = np.empty((steps * groups, objectives))
     for j in range(objectives - 1):
-        logits = _quantiles(uniform[:, j], concentration[j], sum(concentration[j + 1 :]))
+        logits = _compute_quantiles(uniform[:, j], concentration[j], sum(concentration[j + 1 :]))
         rays[:, j] = left * _sigmoid(logits)
         left = left * _sigmoid(-logits)
     rays[:, -1] = left
     return torch.from_numpy(rays).float()
 
 
-def _quantiles(uniform: npt.NDArray[np.float64], a: float, b: float) -> npt.NDArray[np.float64]:
-    """Where the distribution function of Beta(a, b) is `uniform`, as log(x / (1 - x))."""
-    shares, logits = _table(a, b)
+def _compute_quantiles(
+    uniform: npt.NDArray[np.float64], a: float, b: float
+) -> npt.NDArray[np.float64]:
+    """Quantiles of Beta(a, b) at `uniform`, as log(x / (1 - x))."""
+    shares, logits = _tabulate_beta(a, b)
     return np.interp(uniform, shares, logits)
 
 
 @cache
-def _table(a: float, b: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """The distribution function of Beta(a, b) at even steps of log(x / (1 - x)).
+def _tabulate_beta(a: float, b: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Tabulate the distribution function of Beta(a, b) at even steps of log(x / (1 - x)).
 
     There the density is x^a (1 - x)^b: smooth, and exponential in both tails, also where that of x
     has poles.

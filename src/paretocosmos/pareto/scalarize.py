@@ -58,7 +58,7 @@ def tchebycheff_loss(losses: Tensor, ray: Tensor, *, smoothing: float = 0.0) -> 
     >>> tchebycheff_loss(torch.tensor([1.0, 4.0]), torch.tensor([0.5, 0.5]))
     tensor(2.)
     """
-    losses, ray, _ = _checked(losses, ray, 0.0, "ray")
+    losses, ray, _ = _check_inputs(losses, ray, 0.0, "ray")
     _check_smoothing(smoothing)
     if smoothing == 0:
         return (ray * losses).amax(dim=-1)
@@ -75,7 +75,7 @@ def tchebycheff_weights(losses: Tensor, ray: Tensor, *, smoothing: float = 0.0) 
     >>> tchebycheff_weights(torch.tensor([1.0, 4.0]), torch.tensor([0.5, 0.5]))
     tensor([0.0000, 0.5000])
     """
-    losses, ray, _ = _checked(losses, ray, 0.0, "ray")
+    losses, ray, _ = _check_inputs(losses, ray, 0.0, "ray")
     _check_smoothing(smoothing)
     weighed = ray * losses
     if smoothing > 0:
@@ -112,12 +112,13 @@ def cosmos_loss(
     >>> cosmos_loss(torch.tensor([1.0, 1.0]), torch.tensor([0.5, 0.5]), penalty=2.0)
     tensor(-1.)
     """
-    losses, ray, toward = _checked(losses, ray, penalty, alignment)
+    losses, ray, toward = _check_inputs(losses, ray, penalty, alignment)
     value = linear_loss(losses, ray)
     return (
         value
         if penalty == 0
-        else value - penalty * _cosine(losses, toward, _least(losses, penalty))
+        else value
+        - penalty * _compute_cosine(losses, toward, _get_smallest_square(losses, penalty))
     )
 
 
@@ -134,17 +135,17 @@ def cosmos_weights(
     >>> cosmos_weights(torch.tensor([1.0, 0.0]), torch.tensor([0.5, 0.5]), penalty=0.0)
     tensor([0.5000, 0.5000])
     """
-    losses, ray, toward = _checked(losses, ray, penalty, alignment)
+    losses, ray, toward = _check_inputs(losses, ray, penalty, alignment)
     if penalty == 0:
         return ray.expand_as(losses)
     squared = (losses * losses).sum(dim=-1, keepdim=True)
     norms = squared * (toward * toward).sum(dim=-1, keepdim=True)
     along = (losses * toward).sum(dim=-1, keepdim=True) / squared
     across = (toward - losses * along) / norms.sqrt()
-    return torch.where(squared > _least(losses, penalty), ray - penalty * across, ray)
+    return torch.where(squared > _get_smallest_square(losses, penalty), ray - penalty * across, ray)
 
 
-def _checked(
+def _check_inputs(
     losses: Tensor, ray: Tensor, penalty: float, alignment: str
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Losses and ray in float32 or better, and the direction the losses are pulled to."""
@@ -174,12 +175,12 @@ def _check_smoothing(smoothing: float) -> None:
         raise ConfigurationError(f"`smoothing` must be finite and at least 0, found {smoothing}")
 
 
-def _least(losses: Tensor, penalty: float) -> float:
+def _get_smallest_square(losses: Tensor, penalty: float) -> float:
     """Squared lengths of losses up to this one are too inexact, or their gradients too large."""
     return 16 * torch.finfo(losses.dtype).tiny * max(1.0, penalty / 64)
 
 
-def _cosine(losses: Tensor, toward: Tensor, least: float) -> Tensor:
+def _compute_cosine(losses: Tensor, toward: Tensor, least: float) -> Tensor:
     squared = losses.square().sum(dim=-1)
     norms = squared * toward.square().sum(dim=-1)
     defined = squared > least

@@ -14,22 +14,23 @@ TENSORS = {"path": "adjustment.multiplier_path"}
 
 def rename_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with the names of today; its hash is that of the record as it was written."""
-    renamed = dict(record)
-    for role, names in NAMES.items():
-        spec = record.get(role)
-        if spec is not None and spec["name"] in names:
-            renamed[role] = {**spec, "name": names[spec["name"]]}
-    return renamed
+    return _rename_specs(record, NAMES)
 
 
 def restore_names(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with the names of 0.2, for hashes that must stay what they were."""
-    restored = dict(record)
-    for role, names in NAMES.items():
-        spec, before = record.get(role), {new: old for old, new in names.items()}
-        if spec is not None and spec["name"] in before:
-            restored[role] = {**spec, "name": before[spec["name"]]}
-    return restored
+    old = {role: {new: old for old, new in names.items()} for role, names in NAMES.items()}
+    return _rename_specs(record, old)
+
+
+def _rename_specs(
+    record: Mapping[str, Any], renames: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    specs = {role: record[role] for role in renames if record.get(role) is not None}
+    return dict(record) | {
+        role: {**spec, "name": renames[role].get(spec["name"], spec["name"])}
+        for role, spec in specs.items()
+    }
 
 
 def rename_tensors(tensors: Mapping[str, Tensor], network: nn.Module) -> dict[str, Tensor]:

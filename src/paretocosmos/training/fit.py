@@ -16,6 +16,7 @@ from paretocosmos.conditioning import networks_of
 from paretocosmos.config.plan import Plan, check_seed
 from paretocosmos.config.resolve import PlanOptions, make_plan
 from paretocosmos.errors import ConfigurationError, DataError, LostProcessError, RunError
+from paretocosmos.io.files import sweep
 from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
 from paretocosmos.problems import Problem
@@ -45,6 +46,7 @@ def write_pages(runs: Sequence[Run], together: Path | None = None) -> None:
             for run, look in zip(runs, view.looks, strict=True):
                 write_report(run.folder / PAGE, dataclasses.replace(view, looks=[look]))
             if together is not None:
+                sweep(together, of=PAGE)  # what a killed process left half written
                 write_report(together / PAGE, view)
             print_note(f"page: {(together or runs[0].folder) / PAGE}")
         except ConfigurationError as error:
@@ -183,8 +185,10 @@ def fit(
             trained = _train(part, engine, listeners, processes)
             done |= {plan.seed: run for run, (plan, _) in zip(trained, part, strict=True)}
         runs = [done[plan.seed] for plan in plans]
-        if report and processes.first and (parts or any(run.report is None for run in runs)):
-            write_pages(runs, folders[0].parent if len(runs) > 1 else None)
+        together = folders[0].parent if len(runs) > 1 else None
+        pages = [folder / PAGE for folder in (*folders, together) if folder is not None]
+        if report and processes.first and (parts or not all(page.exists() for page in pages)):
+            write_pages(runs, together)
     return runs if seeds is not None else done[seed]
 
 
@@ -209,7 +213,7 @@ def _agreed(processes: Processes, plans: list[Plan]) -> list[Plan]:
         refusal = ConfigurationError(
             "`groups` per micro-batch must be 1 (the same ray for all processes) or a multiple of "
             f"their number, {processes.count}, found {groups}: use groups={every}"
-        ).by({"groups": every})
+        ).with_hint({"groups": every})
         refusal.shared = True
         raise refusal
     settings = flatten(plan.configuration.to_dict())
@@ -293,11 +297,11 @@ def _too_large(device: torch.device) -> RunError:
         return RunError(
             "the computer is out of memory; lower `batch_size`, use fewer `rays` or a smaller "
             "network"
-        ).by({"batch_size": 64})
+        ).with_hint({"batch_size": 64})
     return RunError(
         "the GPU is out of memory; lower `batch_size`, use micro-batches (groups=4, accumulate=4) "
         'or use device="cpu"'
-    ).by({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
+    ).with_hint({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
 
 
 def _together(plan: Plan) -> bool:

@@ -234,7 +234,7 @@ def test_the_gap_bounds_the_distance_to_the_optimum(
     module = sys.modules["paretocosmos.pareto.solvers.epo"]
     monkeypatch.setattr(module, "PIVOTS", 1 / n)
     monkeypatch.setattr(module, "FEASIBLE", 10.0)
-    monkeypatch.setattr(module, "best_vertex", _few(module.best_vertex))
+    monkeypatch.setattr(module, "find_best_vertex", _few(module.find_best_vertex))
     vectors = gradients("rank 3", 40, n, n)
     gram = vectors @ vectors.mT
     losses, rays = _place("anywhere", 40, n, n)

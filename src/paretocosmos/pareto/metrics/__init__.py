@@ -102,9 +102,9 @@ class FrontReport:
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Ready for JSON; a number that does not exist (an angle to zeros) is `None`."""
         return {
-            "numbers": {name: _plain(value) for name, value in self.numbers.items()},
+            "numbers": {name: _to_json(value) for name, value in self.numbers.items()},
             "by_objective": {
-                measure: {n: _plain(v) for n, v in zip(self.names, values, strict=True)}
+                measure: {n: _to_json(v) for n, v in zip(self.names, values, strict=True)}
                 for measure, values in self.by_objective.items()
             },
         }
@@ -159,5 +159,5 @@ def front_report(
     return FrontReport(front.names, numbers, by_objective)
 
 
-def _plain(value: float) -> float | None:
+def _to_json(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None

@@ -177,7 +177,7 @@ def range_covered(front: Front, of: Front | None = None) -> Array:
     low, high = box_of(front)
     if of is None:
         return high - low
-    check_same(front, of, "of")
+    check_same_objectives(front, of, "of")
     least, most = box_of(of)
     extent = most - least
     share: Array = (high - low) / np.where(extent > 0, extent, np.nan)
@@ -185,7 +185,7 @@ def range_covered(front: Front, of: Front | None = None) -> Array:
 
 
 def span(front: Front) -> float:
-    """How wide the front is: the diagonal of the box around its non-dominated points.
+    """Width of the front: the diagonal of the box around its non-dominated points.
 
     Known as maximum spread (Zitzler, Deb and Thiele 2000). NaN if no point is without a NaN.
     """
@@ -194,7 +194,7 @@ def span(front: Front) -> float:
 
 
 def spacing(front: Front) -> float:
-    """How unevenly the non-dominated points lie: the deviation of nearest distances (Schott 1995).
+    """Unevenness of the non-dominated points: the deviation of nearest distances (Schott 1995).
 
     0 for evenly spaced points, and for fewer than three.
     """
@@ -217,8 +217,8 @@ def angle(front: Front, *, alignment: Literal["ray", "inverse"] = "ray") -> floa
     return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))).mean())
 
 
-def check_same(front: Front, other: Front, name: str) -> None:
-    """Refuse a second front that has other objectives."""
+def check_same_objectives(front: Front, other: Front, name: str) -> None:
+    """Raise if a second front has other objectives."""
     if front.names != other.names:
         raise ConfigurationError(
             f"`{name}` needs the objectives of `front`, {', '.join(front.names)}, found "
@@ -252,12 +252,12 @@ def expected_utility(front: Front, *, scale: npt.ArrayLike | None = None) -> flo
     values = front.values[~np.isnan(front.values).any(axis=1)]
     if not len(values):
         return float("nan")
-    weights = _weights(front.objectives)
-    return float((weights @ (values / _sizes(front, scale)).T).min(axis=1).mean())
+    weights = _spread_weights(front.objectives)
+    return float((weights @ (values / _check_scale(front, scale)).T).min(axis=1).mean())
 
 
 def igd_plus(front: Front, of: Front, *, scale: npt.ArrayLike | None = None) -> float:
-    """How much worse the front is than another, averaged over the other's points.
+    """Distance by which the front is worse than another, averaged over the other's points.
 
     Ishibuchi's IGD+ (2015), from the other's non-dominated points to the nearest of the front's;
     where the front is better, nothing is counted. 0 is best.
@@ -277,13 +277,13 @@ def igd_plus(front: Front, of: Front, *, scale: npt.ArrayLike | None = None) -> 
     """
     import moocore
 
-    check_same(front, of, "of")
-    sizes = _sizes(front, scale)
+    check_same_objectives(front, of, "of")
+    sizes = _check_scale(front, scale)
     points, goal = (one.values[one.non_dominated] / sizes for one in (front, of))
     return float(moocore.igd_plus(points, ref=goal)) if len(points) and len(goal) else float("nan")
 
 
-def _weights(objectives: int) -> Array:
+def _spread_weights(objectives: int) -> Array:
     """Weights ``[n, J]`` that fill the simplex evenly."""
     if objectives == 2:
         first = (np.arange(EVEN) + 0.5) / EVEN
@@ -291,7 +291,7 @@ def _weights(objectives: int) -> Array:
     return np.random.default_rng(0).dirichlet(np.ones(objectives), DRAWN)
 
 
-def _sizes(front: Front, scale: npt.ArrayLike | None) -> Array:
+def _check_scale(front: Front, scale: npt.ArrayLike | None) -> Array:
     sizes = np.ones(front.objectives) if scale is None else np.asarray(scale, dtype=np.float64)
     if sizes.shape != (front.objectives,) or not (sizes > 0).all():
         raise ConfigurationError(

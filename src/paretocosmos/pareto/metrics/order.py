@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.metrics.indicators import check_same
+from paretocosmos.pareto.metrics.indicators import check_same_objectives
 
 # The share of paired draws in which a difference has one sign to be beyond noise: the two-sided
 # 5 % of a bootstrap interval, and as many standard errors.
@@ -17,7 +17,7 @@ DIGITS = 6
 
 
 def monotonicity(front: Front) -> Array:
-    """Whether more weight on an objective lowers its value, for each objective ``[J]``.
+    """Correlation of an objective's weight with a lower value, for each objective ``[J]``.
 
     Spearman's rank correlation over rays between the weight and minus the value: 1 if more weight
     always lowers it, -1 if it always raises it, 0 if it does not matter. Ties share their ranks; a
@@ -28,7 +28,7 @@ def monotonicity(front: Front) -> Array:
     array([ 1., -1.])
     """
     pairs = zip(front.rays.T.round(DIGITS), front.values.T, strict=True)
-    return np.array([_spearman(weight, -value) for weight, value in pairs])
+    return np.array([_compute_spearman(weight, -value) for weight, value in pairs])
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class InvertedPairs:
 
 
 def inverted_pairs(front: Front, draws: npt.ArrayLike) -> InvertedPairs:
-    """How many pairs of rays are in the wrong order by more than chance would explain.
+    """Count pairs of rays that are in the wrong order by more than chance would explain.
 
     Args:
         front: whose rays are compared.
@@ -61,7 +61,7 @@ def inverted_pairs(front: Front, draws: npt.ArrayLike) -> InvertedPairs:
     >>> found.count.tolist(), found.share.tolist()
     ([0, 1], [0.0, 1.0])
     """
-    drawn = _drawn(front, draws)
+    drawn = _check_draws(front, draws)
     weights = front.rays.round(DIGITS)
     more = weights[:, None] > weights[None]
     larger = np.zeros(more.shape, dtype=np.int64)
@@ -94,10 +94,10 @@ def dominated_share(front: Front, noise: npt.ArrayLike | None = None) -> float:
         least = ERRORS * np.sqrt(given[:, None] ** 2 + given[None] ** 2)
         by = np.all(ahead >= least, axis=2) & np.any(ahead > 0, axis=2)
     else:
-        drawn = _drawn(front, given)
+        drawn = _check_draws(front, given)
         often = np.zeros((len(front), len(front)), dtype=np.int64)
         for values in drawn:
-            often += _dominated(values, values)
+            often += _find_dominated(values, values)
         by = often >= BEYOND * len(drawn)
     return float(np.mean(np.any(by, axis=1) | missing))
 
@@ -119,21 +119,21 @@ def covered(front: Front, by: Front) -> float:
     >>> covered(one, two), covered(two, one)
     (0.5, 0.5)
     """
-    check_same(front, by, "by")
+    check_same_objectives(front, by, "by")
     rivals = by.values[by.non_dominated]  # what a dominated point dominates, they dominate too
     values = front.values.copy()
     values[np.isnan(values).any(axis=1)] = np.inf
-    return float(_dominated(values, rivals).any(axis=1).mean())
+    return float(_find_dominated(values, rivals).any(axis=1).mean())
 
 
-def _dominated(values: Array, rivals: Array) -> npt.NDArray[np.bool_]:
+def _find_dominated(values: Array, rivals: Array) -> npt.NDArray[np.bool_]:
     """``[N, M]``: which of the rivals ``[M, J]`` dominate which of the values ``[N, J]``."""
     no_worse = np.all(rivals[None] <= values[:, None], axis=2)
     better = np.any(rivals[None] < values[:, None], axis=2)
     return np.asarray(no_worse & better)
 
 
-def _drawn(front: Front, draws: npt.ArrayLike) -> Array:
+def _check_draws(front: Front, draws: npt.ArrayLike) -> Array:
     drawn = np.asarray(draws, dtype=np.float64)
     if drawn.ndim != 3 or drawn.shape[1:] != front.values.shape or not len(drawn):
         raise ConfigurationError(
@@ -143,17 +143,17 @@ def _drawn(front: Front, draws: npt.ArrayLike) -> Array:
     return drawn
 
 
-def _spearman(first: Array, second: Array) -> float:
+def _compute_spearman(first: Array, second: Array) -> float:
     known = ~np.isnan(second)
     if not known.any():
         return 0.0
-    one, two = (_ranks(side[known]) for side in (first, second))
+    one, two = (_compute_ranks(side[known]) for side in (first, second))
     one, two = one - one.mean(), two - two.mean()
     size = np.sqrt((one @ one) * (two @ two))
     return float(np.clip(one @ two / size, -1, 1)) if size > 0 else 0.0
 
 
-def _ranks(values: Array) -> Array:
+def _compute_ranks(values: Array) -> Array:
     """Places from the smallest on; equal values share the mean of theirs."""
     _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
     middle: Array = (np.cumsum(counts) - (counts - 1) / 2)[at]

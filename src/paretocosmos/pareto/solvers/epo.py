@@ -83,15 +83,17 @@ def epo(gram: Tensor, losses: Tensor, rays: Tensor) -> EpoWeights:
     gram, losses, rays = gram.double(), losses.double(), rays.double()
     rays = rays / rays.sum(dim=-1, keepdim=True)
     positive = losses.amin(dim=-1) > 0
-    rows, gain = _programme(gram, torch.where(positive.unsqueeze(-1), losses, 1.0), rays)
-    weights, short = _interval(rows, gain) if losses.shape[-1] == 2 else _vertex(rows, gain)
+    rows, gain = _build_programme(gram, torch.where(positive.unsqueeze(-1), losses, 1.0), rays)
+    weights, short = (
+        _solve_interval(rows, gain) if losses.shape[-1] == 2 else _solve_vertex(rows, gain)
+    )
     lowest = (rows @ weights.unsqueeze(-1)).amin(dim=(-2, -1))
     feasible = (lowest >= -FEASIBLE) & positive
     weights = torch.where(feasible.unsqueeze(-1), weights, rays)
     return EpoWeights(weights, feasible, torch.maximum(-lowest, short))
 
 
-def _programme(gram: Tensor, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:
+def _build_programme(gram: Tensor, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:
     """Both programmes as D ``[..., J + 1, J]`` and c ``[..., J]``: maximise cᵀw with Dw ≥ 0."""
     # C times a positive number: the same programme
     longest = gram.diagonal(dim1=-2, dim2=-1).amax(dim=-1).clamp_min(TINY)
@@ -114,7 +116,7 @@ def _programme(gram: Tensor, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tens
     return torch.cat([rows, last.unsqueeze(-2)], dim=-2), torch.where(off, ca, gram.sum(dim=-2))
 
 
-def _interval(rows: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
+def _solve_interval(rows: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
     """Two objectives: every row bounds w_1 from one side; the gain picks an end."""
     first, second = rows.unbind(dim=-1)
     slope = second - first
@@ -125,10 +127,10 @@ def _interval(rows: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack([t, 1 - t], dim=-1), torch.zeros_like(t)
 
 
-def _vertex(rows: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
+def _solve_vertex(rows: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
     """More objectives: the dual simplex method, and by how much it can miss the best."""
     gain = gain / gain.abs().amax(dim=-1, keepdim=True).clamp_min(TINY)
-    point, prices = best_vertex(rows, gain, pivots=PIVOTS * gain.shape[-1])
+    point, prices = find_best_vertex(rows, gain, pivots=PIVOTS * gain.shape[-1])
     best = (gain + (prices.unsqueeze(-2) @ rows).squeeze(-2)).amax(dim=-1)
     return point, (best - (gain * point).sum(dim=-1)).clamp_min(0)
 
@@ -147,7 +149,7 @@ class Vertex(NamedTuple):
     prices: Tensor
 
 
-def best_vertex(rows: Tensor, gain: Tensor, *, pivots: int) -> Vertex:
+def find_best_vertex(rows: Tensor, gain: Tensor, *, pivots: int) -> Vertex:
     r"""Maximise cᵀx over the simplex subject to Dx ≥ 0.
 
     .. math:: \max_x c^\top x \;\text{ s.t. }\; Dx \ge 0, \; 1^\top x = 1, \; x \ge 0
@@ -168,7 +170,7 @@ def best_vertex(rows: Tensor, gain: Tensor, *, pivots: int) -> Vertex:
         y ≥ 0 ``[..., m]``; for any such y, max_j (c + Dᵀy)_j bounds the gain of feasible points.
 
     >>> rows, gain = torch.tensor([[-1.0, 3.0]]), torch.tensor([2.0, 1.0])
-    >>> best_vertex(rows, gain, pivots=2)
+    >>> find_best_vertex(rows, gain, pivots=2)
     Vertex(point=tensor([0.7500, 0.2500]), prices=tensor([0.2500]))
     """
     m, n = rows.shape[-2:]

@@ -63,19 +63,19 @@ def min_norm(gram: Tensor, *, plane: bool = False) -> MinNorm:
         return MinNorm(torch.ones_like(diagonal), torch.zeros_like(diagonal[..., 0]))
     trace = diagonal.sum(dim=-1)
     if n == 2:
-        weights = _pair(gram, diagonal, trace)
+        weights = _solve_pair(gram, diagonal, trace)
     elif plane:
-        weights = _best_pair(gram, diagonal)
+        weights = _find_best_pair(gram, diagonal)
     else:
         scaled = gram / trace.clamp_min(TINY)[..., None, None]
-        weights = _best_face(scaled) if n <= FACES else simplex_quadratic(scaled)
+        weights = _find_best_face(scaled) if n <= FACES else minimise_on_simplex(scaled)
         weights = weights / weights.sum(dim=-1, keepdim=True)
     along = (gram @ weights.unsqueeze(-1)).squeeze(-1)
     gap = (weights * along).sum(dim=-1) - along.amin(dim=-1)
     return MinNorm(weights, gap / trace.clamp_min(TINY))
 
 
-def _pair(gram: Tensor, diagonal: Tensor, trace: Tensor) -> Tensor:
+def _solve_pair(gram: Tensor, diagonal: Tensor, trace: Tensor) -> Tensor:
     first, second = diagonal.unbind(dim=-1)
     apart = torch.sub(trace, gram[..., 0, 1], alpha=2)
     # (1 ± u) / 2: the middle where both vectors are the same
@@ -83,7 +83,7 @@ def _pair(gram: Tensor, diagonal: Tensor, trace: Tensor) -> Tensor:
     return torch.stack([1 + u, 1 - u], dim=-1) / 2
 
 
-def _best_pair(gram: Tensor, diagonal: Tensor) -> Tensor:
+def _find_best_pair(gram: Tensor, diagonal: Tensor) -> Tensor:
     """The best of all pairs (i, j), each as (1 + u) / 2 of i and (1 - u) / 2 of j."""
     across = gram + gram.mT
     rows, columns = diagonal.unsqueeze(-1), diagonal.unsqueeze(-2)
@@ -98,7 +98,7 @@ def _best_pair(gram: Tensor, diagonal: Tensor) -> Tensor:
     return weights / weights.sum(dim=-1, keepdim=True)
 
 
-def _best_face(scaled: Tensor) -> Tensor:
+def _find_best_face(scaled: Tensor) -> Tensor:
     """The shortest vector of every face of the simplex, pushed inside, and the best of these."""
     n = scaled.shape[-1]
     bits = torch.arange(n, device=scaled.device)
@@ -107,7 +107,7 @@ def _best_face(scaled: Tensor) -> Tensor:
     # + 1 everywhere changes no minimiser (the weights sum to one) and makes every face of affinely
     # independent vectors regular, also one that holds the origin
     lifted = (scaled + 1).unsqueeze(-3) * (inside.unsqueeze(-1) * inside.unsqueeze(-2))
-    factor = inverse_factor(lifted + torch.diag_embed(1 - inside), floor=1e-15)
+    factor = factor_inverse(lifted + torch.diag_embed(1 - inside), floor=1e-15)
     points = factor.mT @ (factor @ inside.unsqueeze(-1))
     points = (points.squeeze(-1) * inside).clamp_min(0)
     points = points / points.sum(dim=-1, keepdim=True).clamp_min(TINY)
@@ -129,13 +129,13 @@ FRACTION = 0.95
 CENTRE = 1e-12
 
 
-def inverse_factor(matrix: Tensor, *, floor: float) -> Tensor:
+def factor_inverse(matrix: Tensor, *, floor: float) -> Tensor:
     r"""A lower triangular W with WᵀW = M⁻¹, for M ``[..., n, n]`` symmetric positive definite.
 
     Eliminates the rows of [M | I] one by one; four tensor operations each. Pivots below `floor`
     are raised to it: then W belongs to a matrix that differs from M by about as much.
 
-    >>> factor = inverse_factor(torch.tensor([[4.0, 2.0], [2.0, 2.0]]), floor=1e-15)
+    >>> factor = factor_inverse(torch.tensor([[4.0, 2.0], [2.0, 2.0]]), floor=1e-15)
     >>> factor.mT @ factor
     tensor([[ 0.5000, -0.5000],
             [-0.5000,  1.0000]])
@@ -152,7 +152,7 @@ def inverse_factor(matrix: Tensor, *, floor: float) -> Tensor:
     return torch.cat(rows, dim=-2)
 
 
-def simplex_quadratic(matrix: Tensor, *, iterations: int = ITERATIONS) -> Tensor:
+def minimise_on_simplex(matrix: Tensor, *, iterations: int = ITERATIONS) -> Tensor:
     r"""Minimise ½ xᵀQx over the simplex by Mehrotra's predictor-corrector method.
 
     .. math:: Qx - \lambda 1 - z = 0, \quad 1^\top x = 1, \quad x_i z_i = \mu \to 0
@@ -176,24 +176,24 @@ def simplex_quadratic(matrix: Tensor, *, iterations: int = ITERATIONS) -> Tensor
         scale = (x / z).sqrt()
         # D Q D + I has no eigenvalue below one, whatever x and z are
         scaled = scale.unsqueeze(-1) * matrix * scale.unsqueeze(-2) + diagonal
-        factor = inverse_factor(scaled, floor=0.5) * scale.unsqueeze(-2)
+        factor = factor_inverse(scaled, floor=0.5) * scale.unsqueeze(-2)
         ones = factor.sum(dim=-1, keepdim=True)
         across = ones / (ones * ones).sum(dim=-2, keepdim=True)
         mu = (x * z).mean(dim=-1, keepdim=True)
 
-        dx, dz = _direction(factor, ones, across, x, z, -z)
-        reach = _step(x, z, dx, dz, 1.0)
+        dx, dz = _compute_direction(factor, ones, across, x, z, -z)
+        reach = _compute_step(x, z, dx, dz, 1.0)
         after = ((x + reach * dx) * (z + reach * dz)).mean(dim=-1, keepdim=True)
         target = (after**3 / (mu * mu)).clamp_min(CENTRE)
         second = reach * reach * dx * dz
-        dx, dz = _direction(factor, ones, across, x, z, (target - second) / x - z)
-        reach = _step(x, z, dx, dz, FRACTION)
+        dx, dz = _compute_direction(factor, ones, across, x, z, (target - second) / x - z)
+        reach = _compute_step(x, z, dx, dz, FRACTION)
         x = (x + reach * dx).clamp_min(CENTRE**2)
         z = (z + reach * dz).clamp_min(CENTRE**2)
     return x
 
 
-def _direction(
+def _compute_direction(
     factor: Tensor, ones: Tensor, across: Tensor, x: Tensor, z: Tensor, right: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The Newton step for z/x·dx + dz = right, staying on both sides' equations."""
@@ -203,7 +203,7 @@ def _direction(
     return dx, right - z / x * dx
 
 
-def _step(x: Tensor, z: Tensor, dx: Tensor, dz: Tensor, fraction: float) -> Tensor:
+def _compute_step(x: Tensor, z: Tensor, dx: Tensor, dz: Tensor, fraction: float) -> Tensor:
     """The longest step, at most one, that keeps x and z positive; shortened by `fraction`."""
     shrink = torch.maximum(-dx / x, -dz / z).amax(dim=-1, keepdim=True)
     return fraction / shrink.clamp_min(fraction)

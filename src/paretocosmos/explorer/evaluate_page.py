@@ -49,7 +49,7 @@ def look_at(
     samples: bool = True,
     threshold: float | None = None,
 ) -> View:
-    """What a page shows of runs on one problem: fronts, counted answers, a dozen samples.
+    """Evaluate runs on one problem for a page: fronts, counted answers, a dozen samples.
 
     Args:
         runs: the first is chosen from at first.
@@ -95,7 +95,7 @@ def _run_name(run: Run) -> str:
 
 
 def _drop_samples(view: View) -> View:
-    """What was counted stays; what single samples are and are answered goes."""
+    """Drop single samples and their answers; counts stay."""
     looks = [
         dataclasses.replace(
             look,
@@ -191,7 +191,7 @@ def _evaluate_at_threshold(run: Run, problem: Problem, threshold: float) -> tupl
 
 
 def _has_same_inputs(run: Run, other: Run) -> bool:
-    """Whether both take the same inputs."""
+    """Return True if both take the same inputs."""
     return run.table == other.table and run.record["input_shape"] == other.record["input_shape"]
 
 

@@ -22,7 +22,7 @@ from paretocosmos.runs.run import PAGE
 
 
 def read_state(folder: Path) -> dict[str, Any]:
-    """What a page shows of a folder: one run, or all runs below it.
+    """Read what a page shows of a folder: one run, or all runs below it.
 
     `over` says that nothing in it is trained any more.
     """
@@ -65,7 +65,7 @@ def _read_run(place: Path, root: Path) -> dict[str, Any]:
 
 
 def _read_checkpoint_numbers(place: Path) -> Mapping[str, Any]:
-    """What the newest checkpoint that can be read says."""
+    """Read the numbers of the newest readable checkpoint."""
     found = (read_numbers(path) for path in list_checkpoints(place).values())
     return next((numbers for numbers in found if numbers is not None), {})
 

@@ -74,7 +74,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Words:
-    """What a page calls things.
+    """Labels of a page.
 
     Attributes:
         title: what is asked.
@@ -125,7 +125,7 @@ class Samples:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a run answers.
+    """Answers of a run.
 
     Attributes:
         at: places of the rays at which answers were counted.
@@ -255,7 +255,7 @@ def _title(problem: Problem | None, name: str) -> str:
 def _of_people(
     problem: TabularProblem, groups: Sequence[str], measures: dict[str, Measure]
 ) -> Iterable[tuple[str, Measure]]:
-    """Who is told what."""
+    """Yield the measures, worded for the people of a table."""
     told = problem.wording.told or f"predicted “{problem.positive}”"
     for name, measure in measures.items():
         label, goal = (text.replace("selected", told) for text in (measure.label, measure.goal))

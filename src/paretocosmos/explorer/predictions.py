@@ -22,7 +22,7 @@ from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
 @dataclass(frozen=True)
 class Reader:
-    """How one head is read.
+    """Reader of one head of a network.
 
     Attributes:
         head: what a page calls it.
@@ -103,7 +103,7 @@ def count_answers(
 
 
 def _has_all_labels(truth: Tensor, classes: int) -> bool:
-    """Whether every sample has one of the classes, and none is without a label."""
+    """Return True if every sample has one of the classes."""
     return not truth.is_floating_point() and bool(((truth >= 0) & (truth < classes)).all())
 
 
@@ -130,7 +130,7 @@ Counts = npt.NDArray[np.int64]
 def build_outcomes(
     problem: Problem, readers: Sequence[Reader], groups: Sequence[str]
 ) -> tuple[Outcome, ...]:
-    """What is counted at every choice, the most telling first."""
+    """Build the outcomes that are counted at every ray, the most telling first."""
     if isinstance(problem, TabularProblem):
         found = list(_people_outcomes(problem, groups[:MOST]))
     elif len(readers) > 1:
@@ -268,7 +268,7 @@ def compute_outcome_gaps(
 
 
 def _count_cell(cell: Cell, confusion: Sequence[Counts]) -> tuple[Array, Array]:
-    """How many there are, and of how many, at every ray."""
+    """Count the hits, and the samples they are counted among, at every ray."""
     counts = confusion[cell.head][:, cell.group].astype(np.float64)
     rows = list(cell.of) or list(range(counts.shape[-1]))
     size = counts[:, rows].sum(axis=(1, 2))
@@ -309,5 +309,5 @@ def _select_ray(out: Tensor, *, place: int) -> Tensor:
 
 
 def get_sizes(confusion: Mapping[str, Sequence[Counts]]) -> dict[str, int]:
-    """How many rows each split has."""
+    """Return the number of rows of each split."""
     return {split: int(of_heads[0][0, 0].sum()) for split, of_heads in confusion.items()}

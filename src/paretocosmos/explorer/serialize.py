@@ -27,7 +27,7 @@ from paretocosmos.pareto.selection import find_constant
 
 
 def serialize_view(view: View, *, thin: int = 1) -> dict[str, Any]:
-    """What the page's script reads.
+    """Return the data that the page's script reads.
 
     Args:
         view: what is shown.
@@ -210,7 +210,7 @@ def _encode_base64(array: npt.NDArray[Any], kind: str) -> str:
 
 
 def _to_text(value: Any) -> Any:
-    """What JSON cannot say: arrays and sets as lists, the rest as text."""
+    """Convert what JSON does not have: arrays and sets to lists, the rest to text."""
     if isinstance(value, np.generic | np.ndarray):
         return json_value(value.tolist(), _to_text)
     if isinstance(value, float):

@@ -27,7 +27,7 @@ from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.paper.published import format_value, get_paper_row, get_problem_defaults
 
 if TYPE_CHECKING:
-    from paretocosmos.io.schema.recipe import Grid, RecipeFile
+    from paretocosmos.paper.schema import Grid, RecipeFile
 
 
 def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> "RecipeFile":
@@ -39,7 +39,7 @@ def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> "RecipeFil
         trust: packages and modules whose code it may name.
     """
     from paretocosmos.io.formatting import sanitize_line
-    from paretocosmos.io.schema.recipe import check_recipe
+    from paretocosmos.paper.schema import check_recipe
 
     try:
         content = tomllib.loads(text)
@@ -184,7 +184,7 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """What it is called, the same in all recipes; also its folder below ``cells``.
+        """Name of the experiment, the same in all recipes; also its folder below ``cells``.
 
         >>> Experiment("adult", "cosmos", "paper", {"penalty": 0.1}).name
         'adult-paper/cosmos-penalty_0.1'
@@ -212,7 +212,7 @@ class Experiment:
         )
 
     def folder(self, out: Path) -> Path:
-        """Where its runs are, each in ``seed-SEED``, below the folder of a reproduction.
+        """Return the folder of its runs, below that of a reproduction, with ``seed-SEED``.
 
         >>> Experiment("adult", "cosmos", epochs=1).folder(Path("out")).as_posix()
         'out/rehearsal-1/cells/adult/cosmos'
@@ -226,7 +226,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a table or a figure of the paper is made of.
+    """The experiments that make a table or a figure of the paper.
 
     Attributes:
         name: of its file.
@@ -255,7 +255,7 @@ class Recipe:
         return tuple(dict.fromkeys(experiment.method for experiment in self.experiments))
 
     def root(self, out: Path) -> Path:
-        """Where all of it goes: the folder itself, or for a rehearsal one inside of it."""
+        """Return the folder of the results: the given one, or for a rehearsal one inside of it."""
         return get_root(out, self.epochs)
 
     def rehearsal(self, epochs: int | None) -> "Recipe":

@@ -233,7 +233,7 @@ class RivalComparison(BenchmarkResult):
 
 
 class JudgedRow(BenchmarkResult):
-    """Whether a claim holds on a benchmark, in a sentence, and in short."""
+    """The verdict on a claim for a benchmark, in a sentence, and in short."""
 
     holds: bool | None = None
     sentence: str = ""

@@ -70,12 +70,12 @@ class Method:
 
     @property
     def is_point(self) -> bool:
-        """Whether every ray gives the same point."""
+        """True if every ray gives the same point."""
         return all((front.values == front.values[0]).all() for front in self.fronts)
 
     @property
     def joined(self) -> bool:
-        """Whether a line through its points says something."""
+        """True if a line through its points is meaningful."""
         several = any(front.non_dominated.sum() > 1 for front in self.fronts)
         apart = any(is_separate(front) for front in self.fronts)
         return self.points.shape[1] == 2 and several and not (self.is_point or self.ideal or apart)

@@ -117,7 +117,7 @@ def _places(panels: Sequence[Panel], columns: int) -> list[tuple[int, int]]:
 
 
 def frame_panel(axes: "Axes", title: str, width: float = SIZE[0]) -> None:
-    """What every panel has before a point is in it; a title too long for it takes two lines."""
+    """Set grid, ticks and title of a panel; a title too long for it takes two lines."""
     axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)
     axes.tick_params(length=0, pad=4, labelsize=7.5)
     axes.locator_params(nbins=5)

@@ -113,7 +113,7 @@ def _refused_for_one(
             "`reference` must be the same for all methods, so that hypervolumes can be compared, "
             f"found `{method}.{name}`: set `reference` to {value}"
         )
-        return [refusal.by({"reference": value})]
+        return [refusal.with_hint({"reference": value})]
     if name not in known:
         names = [f"{method}.{one}" for one in known if "." not in one and one != "reference"]
         return [unknown("setting", f"{method}.{name}", names)]
@@ -132,7 +132,7 @@ def _refused_for_all(
         refusal = ConfigurationError(
             f"`{key}` is not a setting of {_listed(others)}: set {_listed(list(own))} instead"
         )
-        return [refusal.by(own)]
+        return [refusal.with_hint(own)]
     owner = key.partition(".")[0]
     if owner in (*registry.names("methods"), *pairs()):
         return [

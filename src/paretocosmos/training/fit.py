@@ -213,7 +213,7 @@ def _agreed(processes: Processes, plans: list[Plan]) -> list[Plan]:
         refusal = ConfigurationError(
             "`groups` per micro-batch must be 1 (the same ray for all processes) or a multiple of "
             f"their number, {processes.count}, found {groups}: use groups={every}"
-        ).by({"groups": every})
+        ).with_hint({"groups": every})
         refusal.shared = True
         raise refusal
     settings = flatten(plan.configuration.to_dict())
@@ -297,11 +297,11 @@ def _too_large(device: torch.device) -> RunError:
         return RunError(
             "the computer is out of memory; lower `batch_size`, use fewer `rays` or a smaller "
             "network"
-        ).by({"batch_size": 64})
+        ).with_hint({"batch_size": 64})
     return RunError(
         "the GPU is out of memory; lower `batch_size`, use micro-batches (groups=4, accumulate=4) "
         'or use device="cpu"'
-    ).by({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
+    ).with_hint({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
 
 
 def _together(plan: Plan) -> bool:

@@ -186,12 +186,12 @@ def check_finite(
         raise DivergedError(
             f"the loss of `{names[objective]}`{which} became {value} at step {step + 1} of epoch "
             f"{epoch}; {kept}; {WAY_OUT}"
-        ).by({"learning_rate": "1e-4"})
+        ).with_hint({"learning_rate": "1e-4"})
     if not all(bool(torch.isfinite(p).all()) for p in model.parameters()):
         raise DivergedError(
             f"the network's weights became NaN or infinite in epoch {epoch} though every loss was "
             f"finite; {kept}; {WAY_OUT}"
-        ).by({"learning_rate": "1e-4"})
+        ).with_hint({"learning_rate": "1e-4"})
 
 
 class SeedRun:
@@ -280,7 +280,7 @@ class SeedRun:
                 raise
             raise RunError(
                 f"cannot create `{self.folder}`: {error.strerror}; choose another `out`"
-            ).by({"out": None}) from error
+            ).with_hint({"out": None}) from error
 
     def _follow(self) -> None:
         """Stand where the first process stands, which alone has read the checkpoint."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from paretocosmos import evaluate
 from paretocosmos.errors import ConfigurationError, InfeasibleError
-from paretocosmos.estimators._problem import RowsProblem
+from paretocosmos.estimators.training import RowsProblem
 from paretocosmos.evaluation import (
     choose_with_confidence,
     compute_gap_limit,

@@ -36,7 +36,7 @@ THRESHOLD = 0.37
 
 
 @pytest.fixture(scope="module")
-def choose_samples(fair: ParetoClassifier) -> ParetoClassifier:
+def chosen(fair: ParetoClassifier) -> ParetoClassifier:
     return fair.choose(weights=[0.8, 0.2], threshold=THRESHOLD)
 
 

@@ -12,9 +12,7 @@ from torch import Tensor
 from benchmarks.random_images import random_faces
 from paretocosmos.backbones.efficientnet import EfficientNet
 from paretocosmos.conditioning import Conditioning, TransposedConv, Unconditioned
-from paretocosmos.methods import Method
-from paretocosmos.methods.cosmos import Cosmos
-from paretocosmos.methods.uniform import Uniform
+from paretocosmos.methods import Cosmos, Method, Uniform
 from paretocosmos.training.engine import (
     Engine,
     Optimizer,

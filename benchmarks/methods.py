@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos import Run, fit, load_problem
-from paretocosmos.methods import Method
-from paretocosmos.methods.pareto_mtl import ParetoMtl
+from paretocosmos.methods import Method, ParetoMtl
 from paretocosmos.problems import Problem
 from paretocosmos.runs.provenance import provenance
 from paretocosmos.training.compare import BASELINES

@@ -28,7 +28,7 @@ from examples.all_quantiles import LEVELS, Array, drives, estimator, fan, true_q
 from torch import Tensor
 
 from paretocosmos.estimators import ParetoRegressor
-from paretocosmos.methods.separate import Separate
+from paretocosmos.methods import Separate
 from paretocosmos.runs.provenance import provenance
 
 SEEDS = (1, 2, 3)

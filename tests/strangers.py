@@ -19,7 +19,7 @@ Path(__file__).with_suffix(".mark").touch()
 from paretocosmos import load_problem
 from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning import Concat
-from paretocosmos.methods.cosmos import Cosmos
+from paretocosmos.methods import Cosmos
 
 
 def problem(*, protocol: str = "clean"):

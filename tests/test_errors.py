@@ -44,10 +44,10 @@ def test_missing_extra_holds_the_pip_command() -> None:
 def test_what_is_needed_is_asked_for_by_its_name_on_the_index(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    errors.need("sys", "plot", "nothing")
+    errors.require_extra("sys", "plot", "nothing")
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(errors.MissingExtraError, match=r"^decoding needs `pillow`.*\[images\]"):
-        errors.need("PIL", "images", "decoding")
+        errors.require_extra("PIL", "images", "decoding")
 
 
 def test_unknown_suggests_the_closest_name() -> None:

@@ -137,7 +137,7 @@ def test_several_of_a_kind_from_outside_are_one_where_they_say_so() -> None:
 
 def test_objectives_of_an_estimator_promise_for_themselves() -> None:
     from paretocosmos.config.promises import from_outside, promised
-    from paretocosmos.estimators._own import own_objectives
+    from paretocosmos.estimators.objectives import own_objectives
 
     given: Any = {"gap": CostGap(), "loss": lambda outputs, targets: outputs.mean()}
     gap, loss = own_objectives(given, [])

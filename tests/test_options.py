@@ -52,10 +52,10 @@ def test_the_search_finds_an_option() -> None:
 
 
 def test_an_error_carries_the_arguments_that_lead_out() -> None:
-    error = RunError("`a` exists").by({"out": None, "resume": True})
+    error = RunError("`a` exists").with_hint({"out": None, "resume": True})
     assert str(error) == "`a` exists"
-    assert error.ways == {"out": None, "resume": True}
-    assert RunError("plain").ways == {}  # none is shared
+    assert error.hints == {"out": None, "resume": True}
+    assert RunError("plain").hints == {}  # none is shared
 
 
 @pytest.mark.parametrize(
@@ -72,15 +72,18 @@ def test_an_error_carries_the_arguments_that_lead_out() -> None:
     ],
 )
 def test_the_command_line_says_which_options_those_are(ways: dict[str, object], said: str) -> None:
-    assert describe_options(ConfigurationError("no").by(ways)) == said
+    assert describe_options(ConfigurationError("no").with_hint(ways)) == said
 
 
 def test_an_error_made_of_others_leads_out_as_they_do() -> None:
     one = joined(
-        [ConfigurationError("a").by({"out": None}), ConfigurationError("b").by({"epochs": 3})]
+        [
+            ConfigurationError("a").with_hint({"out": None}),
+            ConfigurationError("b").with_hint({"epochs": 3}),
+        ]
     )
     assert str(one) == "a; b"
-    assert one.ways == {"out": None, "epochs": 3}
+    assert one.hints == {"out": None, "epochs": 3}
     wrapped = RunError("method: a")
     wrapped.__cause__ = cannot_use("there", PermissionError(13, "Permission denied"))
     assert describe_options(wrapped) == " (on the command line: --out ...)"

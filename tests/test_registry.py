@@ -5,7 +5,7 @@ import pytest
 
 from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods.cosmos import Cosmos
+from paretocosmos.methods import Cosmos
 from paretocosmos.registry import Spec, build, convert, parameters, summary
 
 ROOMS = ("objectives", "backbones", "conditioning", "methods", "problems")

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from paretocosmos.config.condition import condition
     from paretocosmos.errors import ParetoCosmosError
     from paretocosmos.evaluation.evaluate import evaluate
-    from paretocosmos.methods import Method
-    from paretocosmos.methods.cosmos import Cosmos
+    from paretocosmos.methods import Cosmos, Method
     from paretocosmos.objectives import Objective
     from paretocosmos.pareto.front import Front
     from paretocosmos.pareto.metrics import hypervolume

@@ -1,7 +1,7 @@
 """One family of errors, and how an unknown name is answered.
 
 Every message names the thing in backticks, the rule, what was found, and the way out. It speaks of
-arguments, never of options of the command line, which adds its own hint (`ParetoCosmosError.ways`).
+arguments, never of options of the command line, which names them itself (`hints`).
 """
 
 import difflib
@@ -31,7 +31,7 @@ __all__ = [
     "WeightsWarning",
     "cannot_use",
     "joined",
-    "need",
+    "require_extra",
     "unknown",
 ]
 
@@ -54,19 +54,19 @@ class ParetoCosmosError(Exception):
     shared = False
     """Whether every process of a training has it, so that only the first need tell."""
 
-    ways: Mapping[str, object] = MappingProxyType({})
-    """Arguments that lead out, by name, each with its value, or `None` where any other will do.
+    hints: Mapping[str, object] = MappingProxyType({})
+    """Arguments that would avoid the error, by name: a value, or `None` where any other will do.
 
-    The message says it in Python's words; the command line says which of its options those are.
+    The message says it in Python's words; the command line names the options.
     """
 
-    def by(self, ways: Mapping[str, object]) -> Self:
-        """This error, with more arguments that lead out of it.
+    def with_hint(self, hints: Mapping[str, object]) -> Self:
+        """Return this error with more arguments that lead out of it.
 
-        >>> DataError("`a` exists; choose another `out`").by({"out": None}).ways
+        >>> DataError("`a` exists; choose another `out`").with_hint({"out": None}).hints
         {'out': None}
         """
-        self.ways = {**self.ways, **ways}
+        self.hints = {**self.hints, **hints}
         return self
 
 
@@ -115,7 +115,7 @@ class MissingExtraError(ParetoCosmosError, ImportError):
         )
 
 
-def need(module: str, extra: str, purpose: str) -> None:
+def require_extra(module: str, extra: str, purpose: str) -> None:
     """Refuse to go on without an optional package.
 
     Args:
@@ -167,13 +167,13 @@ class WeightsWarning(UserWarning):
 def cannot_use(path: object, error: OSError) -> RunError:
     """The error for a place that the system refuses."""
     refusal = RunError(f"cannot use `{path}`: {error.strerror}; choose another `out`")
-    return refusal.by({"out": None})
+    return refusal.with_hint({"out": None})
 
 
 def joined(mistakes: Sequence[ConfigurationError]) -> ConfigurationError:
     """Several mistakes as one error."""
     one = ConfigurationError("; ".join(str(mistake) for mistake in mistakes))
-    return one.by({name: value for each in mistakes for name, value in each.ways.items()})
+    return one.with_hint({name: value for each in mistakes for name, value in each.hints.items()})
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigurationError:

@@ -43,7 +43,7 @@ def test_data_are_never_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match=r"only ascii.*PYTHONIOENCODING") as refused:
         print_text(text)
     assert written.getvalue() == b""
-    assert "out" in refused.value.ways
+    assert "out" in refused.value.hints
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="utf-8"))
     print_text(text)
     sys.stdout.flush()

@@ -19,7 +19,7 @@ from paretocosmos.conditioning import PerRayEnsemble, networks_of
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import DivergedError, EngineWarning
-from paretocosmos.methods.separate import Separate
+from paretocosmos.methods import Separate
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import even_rays
 from paretocosmos.pareto.metrics import hypervolume

@@ -19,13 +19,17 @@ from paretocosmos.conditioning import (
     networks_of,
 )
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods import Gram, Method, State
-from paretocosmos.methods.cosmos import Cosmos
-from paretocosmos.methods.epo import Epo
-from paretocosmos.methods.linear import Linear
-from paretocosmos.methods.mgda import Mgda
-from paretocosmos.methods.pareto_mtl import ParetoMtl
-from paretocosmos.methods.single_task import SingleTask
+from paretocosmos.methods import (
+    Cosmos,
+    Epo,
+    Gram,
+    Linear,
+    Method,
+    Mgda,
+    ParetoMtl,
+    SingleTask,
+    State,
+)
 from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.runs.run import Run

@@ -16,8 +16,7 @@ from paretocosmos.conditioning import Concat, TransposedConv
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
-from paretocosmos.methods import Gram, Method, State
-from paretocosmos.methods.cosmos import Cosmos
+from paretocosmos.methods import Cosmos, Gram, Method, State
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import sample_rays
 from paretocosmos.problems import Problem, Split, load_problem

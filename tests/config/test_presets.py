@@ -11,7 +11,7 @@ from torch import nn
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.presets import batch_size_for, preset_for, preset_settings
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.estimators._own import InUnit
+from paretocosmos.estimators.objectives import InUnit
 from paretocosmos.objectives import MeanSquaredError, Objective, OneSidedError
 from paretocosmos.problems import SPLITS, Problem, load_problem
 from paretocosmos.problems.toys import ToyProblem

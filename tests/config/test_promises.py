@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from paretocosmos.conditioning import Concat
 from paretocosmos.config.promises import declared, from_outside, promised, undeclared_modules
-from paretocosmos.methods.cosmos import Cosmos
+from paretocosmos.methods import Cosmos
 
 
 class Silent(nn.Module):

@@ -22,8 +22,7 @@ from paretocosmos.config.settings import (
 )
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods.cosmos import Cosmos
-from paretocosmos.methods.linear import Linear
+from paretocosmos.methods import Cosmos, Linear
 from paretocosmos.problems.table import table
 from paretocosmos.registry import Spec
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.estimators._targets import Classes
-from paretocosmos.estimators._trades import class_trade
+from paretocosmos.estimators.inputs import Classes
+from paretocosmos.estimators.objectives import class_trade
 from paretocosmos.objectives import (
     CrossEntropy,
     GroupObjective,

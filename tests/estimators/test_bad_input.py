@@ -82,7 +82,7 @@ def with_one(values: Any, at: int, value: Any) -> Any:
         ),
         pytest.param(
             lambda: classifier().fit(x, sex, sensitive=sex),
-            "for validation, found too few of `0`",
+            "in every group and split, found none of `0`",
             id="a-group-without-positives",
         ),
         pytest.param(

@@ -10,8 +10,8 @@ from tests.estimators.conftest import People
 
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators import ParetoClassifier
-from paretocosmos.estimators._base_scores import BaseScores
-from paretocosmos.estimators._problem import Rows
+from paretocosmos.estimators.base_scores import BaseScores
+from paretocosmos.estimators.inputs import Rows
 
 BASE = HistGradientBoostingClassifier(max_iter=20, random_state=0)
 

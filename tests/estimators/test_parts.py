@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paretocosmos.estimators._split import SMALL, alike, split_rows
-from paretocosmos.estimators._training import STEPS, STEPS_UNJUDGED, passes
+from paretocosmos.estimators.training import SMALL, STEPS, STEPS_UNJUDGED, alike, passes, split_rows
 
 WITHOUT = """
 import sys

@@ -21,7 +21,7 @@ from paretocosmos import evaluate, load_run
 from paretocosmos.cli import app
 from paretocosmos.errors import ConfigurationError, DataWarning, RunError
 from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
-from paretocosmos.estimators._targets import columns_of, name_of
+from paretocosmos.estimators.inputs import columns_of, name_of
 from paretocosmos.explorer import explore, look_at
 from paretocosmos.export import Exported, export
 from paretocosmos.export.card import describe_fairness
@@ -36,7 +36,7 @@ THRESHOLD = 0.37
 
 
 @pytest.fixture(scope="module")
-def choose_samples(fair: ParetoClassifier) -> ParetoClassifier:
+def chosen(fair: ParetoClassifier) -> ParetoClassifier:
     return fair.choose(weights=[0.8, 0.2], threshold=THRESHOLD)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from paretocosmos import evaluate
 from paretocosmos.errors import ConfigurationError, InfeasibleError
-from paretocosmos.estimators._problem import RowsProblem
+from paretocosmos.estimators.training import RowsProblem
 from paretocosmos.evaluation import (
     choose_with_confidence,
     compute_gap_limit,
@@ -133,7 +133,7 @@ def test_a_constant_classifier_proves_nothing() -> None:
         choose_with_confidence(
             Drawn(), problem, every, Criteria(max={"tpr_gap": bound}, confidence=0.9)
         )
-    assert refused.value.ways == {"allow_constant": True}
+    assert refused.value.hints == {"allow_constant": True}
 
 
 @pytest.mark.parametrize("confidence", [0.5, 1.0, 90, True, "much", float("nan")])

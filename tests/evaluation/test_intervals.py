@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from paretocosmos.estimators._own import in_unit
+from paretocosmos.estimators.objectives import in_unit
 from paretocosmos.evaluation import (
     bootstrap_intervals,
     compute_gap_interval,

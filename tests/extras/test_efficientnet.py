@@ -267,7 +267,9 @@ def test_else_those_of_the_hub(
         return str(file)
 
     monkeypatch.setattr(hub, "hf_hub_download", download)
-    monkeypatch.setattr("paretocosmos.backbones.efficientnet._ask", lambda address: None)
+    monkeypatch.setattr(
+        "paretocosmos.backbones.efficientnet._check_hub_answers", lambda address: None
+    )
     network = EfficientNet((3, 64, 64), TWO, variant="b0", weights=weights)
     assert network.resolved["weights"] == "google/efficientnet-b0"
     _is_theirs(network, theirs)

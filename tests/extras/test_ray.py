@@ -27,7 +27,7 @@ OWN = '''
 import os, signal, time
 from dataclasses import dataclass
 from pathlib import Path
-from paretocosmos.methods.linear import Linear
+from paretocosmos.methods import Linear
 from paretocosmos.problems import load_problem
 
 def deadly(*, protocol: str = "clean", marks: str = "", times: int = 1):

@@ -12,9 +12,7 @@ from torch import Tensor, nn
 from paretocosmos import Cosmos, Method, Objective, condition, cosmos_loss
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.integrations.weighting import LossWeighting
-from paretocosmos.methods import DirichletRays, Gram, State
-from paretocosmos.methods.epo import Epo
-from paretocosmos.methods.linear import Linear
+from paretocosmos.methods import DirichletRays, Epo, Gram, Linear, State
 from paretocosmos.objectives import MeanSquaredError, OneSidedError
 from paretocosmos.training.engine import make_step
 from paretocosmos.training.loss_scales import DRAWS

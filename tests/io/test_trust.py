@@ -203,7 +203,7 @@ def test_own_things_may_be_named_in_full() -> None:
     check_names([("methods", "paretocosmos.methods.cosmos:Cosmos")], file="file", trust=[])
     for name in (
         "paretocosmos.methods.cosmos:torch",
-        "paretocosmos.methods._base:Method",
+        "paretocosmos.methods.base:Method",
         "paretocosmos.backbones.mlp:Mlp",
         "paretocosmos:fit",
     ):

@@ -6,11 +6,7 @@ import pytest
 import torch
 
 from paretocosmos.errors import ConfigurationError, FrontWarning
-from paretocosmos.methods.linear import Linear
-from paretocosmos.methods.mgda import Mgda
-from paretocosmos.methods.separate import Separate
-from paretocosmos.methods.smooth_tchebycheff import SmoothTchebycheff
-from paretocosmos.methods.tchebycheff import Tchebycheff
+from paretocosmos.methods import Linear, Mgda, Separate, SmoothTchebycheff, Tchebycheff
 from paretocosmos.pareto import Front
 
 NAMES = ("first", "second")

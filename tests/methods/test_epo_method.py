@@ -8,8 +8,7 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods import State
-from paretocosmos.methods.epo import Epo
+from paretocosmos.methods import Epo, State
 
 Array = npt.NDArray[np.float64]
 DOUBLE = torch.float64

@@ -10,8 +10,7 @@ from torch import Tensor
 from torchjd.aggregation import MGDA
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods import State
-from paretocosmos.methods.mgda import Mgda, Normalisation
+from paretocosmos.methods import Mgda, Normalisation, State
 from paretocosmos.pareto.solvers import min_norm
 
 Array = npt.NDArray[np.float64]

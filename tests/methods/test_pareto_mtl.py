@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods import State
-from paretocosmos.methods.pareto_mtl import ParetoMtl
+from paretocosmos.methods import ParetoMtl, State
 from paretocosmos.pareto import even_rays
 from paretocosmos.pareto.solvers import MinNorm, min_norm
 

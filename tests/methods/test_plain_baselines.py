@@ -5,8 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from paretocosmos.methods.single_task import SingleTask
-from paretocosmos.methods.uniform import Uniform
+from paretocosmos.methods import SingleTask, Uniform
 from paretocosmos.pareto import Front
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from paretocosmos import fit
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods.separate import Separate
+from paretocosmos.methods import Separate
 from paretocosmos.pareto import Front, even_rays
 
 

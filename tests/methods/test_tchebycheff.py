@@ -5,10 +5,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods import Method
-from paretocosmos.methods.linear import Linear
-from paretocosmos.methods.smooth_tchebycheff import SmoothTchebycheff
-from paretocosmos.methods.tchebycheff import Tchebycheff
+from paretocosmos.methods import Linear, Method, SmoothTchebycheff, Tchebycheff
 from paretocosmos.pareto import tchebycheff_loss, tchebycheff_weights
 
 DOUBLE = torch.float64

@@ -13,8 +13,9 @@ from torchjd import aggregation, scalarization
 
 from paretocosmos import fit, load_run, registry
 from paretocosmos.errors import ConfigurationError, MissingExtraError
-from paretocosmos.methods import Method, _torchjd
-from paretocosmos.methods._cone import RIDGE, project
+from paretocosmos.methods import Method
+from paretocosmos.methods import torchjd as adapter
+from paretocosmos.methods.torchjd import RIDGE, project
 from paretocosmos.pareto import cosmos_weights
 
 NEEDED: Mapping[str, dict[str, Any]] = {
@@ -107,7 +108,7 @@ def test_a_scalarisers_weights_are_its_gradient() -> None:
         torch.testing.assert_close(_weights(_built(part), LOSSES, RAY), leaf.grad)
 
 
-@pytest.mark.parametrize("part", _torchjd.accepted())
+@pytest.mark.parametrize("part", adapter.accepted())
 def test_all_that_are_accepted_weigh_groups_and_stacks(part: str) -> None:
     method = _built(part)
     losses, gradients = torch.rand(2, 4, J) + 0.1, torch.randn(2, 4, J, 9)
@@ -126,9 +127,9 @@ def test_all_that_are_accepted_weigh_groups_and_stacks(part: str) -> None:
 
 def test_what_is_accepted_is_listed() -> None:
     """Of all that TorchJD exports, what works from a Gram matrix or the losses, without a state."""
-    assert {"UPGrad", "MGDA", "CAGrad", "PCGrad", "COSMOS", "STCH"} <= set(_torchjd.accepted())
+    assert {"UPGrad", "MGDA", "CAGrad", "PCGrad", "COSMOS", "STCH"} <= set(adapter.accepted())
     refused = ("NashMTL", "GradVac", "FAMO", "ConFIG", "GradDrop", "TrimmedMean", "Constant")
-    assert set(_torchjd.accepted()).isdisjoint(refused)
+    assert set(adapter.accepted()).isdisjoint(refused)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
     assert torchjd is not None
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'`torchjd:UPGrad`.*pip install "'):
-        _torchjd.class_of("UPGrad")
+        adapter.class_of("UPGrad")
 
 
 def test_a_run_is_trained_and_read_again(tmp_path: Path) -> None:

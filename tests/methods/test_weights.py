@@ -5,8 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods.cosmos import Cosmos
-from paretocosmos.methods.linear import Linear
+from paretocosmos.methods import Cosmos, Linear
 from paretocosmos.pareto import cosmos_loss, sample_rays
 
 Settings = dict[str, object]

@@ -15,7 +15,7 @@ from paretocosmos import registry
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import ConfigurationError, FrontWarning, RunError
 from paretocosmos.evaluation import move_batch
-from paretocosmos.methods.cosmos import Cosmos
+from paretocosmos.methods import Cosmos
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import Front
 from paretocosmos.problems import Problem, Split, load_problem

@@ -161,7 +161,7 @@ class TestSmall:
     def test_refused(self) -> None:
         with pytest.raises(DataError, match=r"30 training rows.*`d`.*`e`.*pool") as refused:
             build(self.frame(), sensitive="race", small_groups="refuse")
-        assert refused.value.ways == {"small_groups": "pool"}
+        assert refused.value.hints == {"small_groups": "pool"}
 
     def test_pooled_until_large_enough(self) -> None:
         frame = self.frame()

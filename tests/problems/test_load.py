@@ -127,7 +127,7 @@ class TestRefusals:
     def test_what_is_missing_is_named(self, csv: Path) -> None:
         with pytest.raises(ConfigurationError, match="needs `target`") as caught:
             load_problem(str(csv))
-        assert caught.value.ways == {"target": None}
+        assert caught.value.hints == {"target": None}
         with pytest.raises(ConfigurationError, match="needs `data` and `target`"):
             load_problem("table")
 

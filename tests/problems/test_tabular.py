@@ -133,7 +133,7 @@ class TestTarget:
         with pytest.raises(ConfigurationError, match="`positive`") as refused:
             build(frame, positive=None)
         assert all(f"`{value}`" in str(refused.value) for value in values)
-        assert refused.value.ways == {"positive": None}
+        assert refused.value.hints == {"positive": None}
 
     @pytest.mark.parametrize("positive", [0, 0.0, "0"])
     def test_positive_by_value_or_by_text(self, positive: object) -> None:
@@ -261,7 +261,7 @@ class TestRefusals:
             pytest.raises(DataError, match=r"`tpr_gap` .*positive rows .*none of `b`") as refused,
         ):
             build(frame)
-        assert refused.value.ways == {"small_groups": "pool"}
+        assert refused.value.hints == {"small_groups": "pool"}
 
     def test_too_few_rows(self) -> None:
         with pytest.raises(DataError, match=r"at least 10 rows .*found 9"):

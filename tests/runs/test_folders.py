@@ -10,6 +10,7 @@ from tests.small import plan_of
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import RunError
 from paretocosmos.runs.folders import choose_folder, refuse_other
+from paretocosmos.runs.record import begin_record
 from paretocosmos.training.fit import fit
 
 
@@ -24,14 +25,14 @@ def _on(plan: Plan, device: str) -> Plan:
 
 
 def test_a_run_goes_on_on_another_gpu(plan: Plan) -> None:
-    record = _on(plan, "cuda:0").configuration.to_dict() | {"data_hash": plan.data_hash}
+    record = begin_record(_on(plan, "cuda:0"), None, "training")
     refuse_other(Path("run"), record, _on(plan, "cuda"))
     with pytest.raises(RunError, match=r"device: 'cuda' .*'cpu'"):
         refuse_other(Path("run"), record, plan)
 
 
 def test_every_difference_is_named_by_its_dotted_name(plan: Plan) -> None:
-    record = plan.configuration.to_dict()
+    record = begin_record(plan, None, "training")
     record["method"]["settings"]["penalty"] = 5.0
     record["backbone"] = None
     with pytest.raises(RunError) as refused:

@@ -25,7 +25,7 @@ from paretocosmos import evaluate
 from paretocosmos.conditioning import Concat
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.evaluation import evaluate as evaluation
-from paretocosmos.methods.cosmos import Cosmos
+from paretocosmos.methods import Cosmos
 from paretocosmos.objectives import MeanSquaredError as Squared
 from paretocosmos.pareto import Front, cosmos_loss, even_rays, sample_rays
 from paretocosmos.pareto.metrics import hypervolume

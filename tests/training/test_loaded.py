@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 
 from paretocosmos import DataProblem, Run, condition, fit
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, FindingWarning
-from paretocosmos.methods.linear import Linear
+from paretocosmos.methods import Linear
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError
 from paretocosmos.training.engine import make_step
 from paretocosmos.types import Batch

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from paretocosmos import Front, Problem, fit, hypervolume, load_run
 from paretocosmos.errors import FrontWarning
-from paretocosmos.methods.linear import Linear
+from paretocosmos.methods import Linear
 from paretocosmos.objectives import Objective
 from paretocosmos.training.compare import compare
 from paretocosmos.types import Batch, Outputs, Targets

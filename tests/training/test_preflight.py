@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from paretocosmos import Objective, Problem, fit, load_problem
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.methods.cosmos import Cosmos
+from paretocosmos.methods import Cosmos
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
 from paretocosmos.problems.toys import ToyProblem

@@ -13,7 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.backbones.base import Backbone, Cut
-from paretocosmos.errors import ConfigurationError, DataError, WeightsWarning, need, unknown
+from paretocosmos.errors import (
+    ConfigurationError,
+    DataError,
+    WeightsWarning,
+    require_extra,
+    unknown,
+)
 from paretocosmos.io.files import folders, one_line, user_path
 from paretocosmos.layers.norms import Norm, with_norm
 from paretocosmos.runtime.weights import describe_misfit
@@ -107,7 +113,7 @@ class EfficientNet(Backbone):
 
 def _build_network(shape: tuple[int, ...], variant: str, drop_connect: float) -> Any:
     """Build the network up to its pooled features; its weights are set later."""
-    need("transformers", "transformers", "`efficientnet`")
+    require_extra("transformers", "transformers", "`efficientnet`")
     from transformers import EfficientNetConfig, EfficientNetModel
 
     width, depth, _ = VARIANTS[variant]

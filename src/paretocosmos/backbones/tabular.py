@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos.backbones.base import Backbone, Cut, check_widths
-from paretocosmos.errors import ConfigurationError, need
+from paretocosmos.errors import ConfigurationError, require_extra
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, first, map_tensors
 
 Knots = tuple[tuple[float, ...], ...]
@@ -371,7 +371,7 @@ def _compute_tree_thresholds(column: Numbers, wanted: Numbers, leaves: int) -> N
     """Return the thresholds of a decision tree that predicts the targets, first split first."""
     if not wanted.shape[1] or leaves < 2:
         return np.empty(0)
-    need("sklearn", "tabular", "fitting `tabular` to rows")
+    require_extra("sklearn", "tabular", "fitting `tabular` to rows")
     from sklearn.tree import DecisionTreeRegressor
 
     spread = wanted.var(axis=0).mean()

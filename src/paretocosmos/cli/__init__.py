@@ -97,7 +97,7 @@ def _collect_hints(error: BaseException | None) -> dict[str, object]:
     """Collect the arguments that resolve an error, or those of its cause."""
     if error is None:
         return {}
-    return {**_collect_hints(error.__cause__), **getattr(error, "ways", {})}
+    return {**_collect_hints(error.__cause__), **getattr(error, "hints", {})}
 
 
 def _format_option(name: str, value: object) -> str:

@@ -52,7 +52,7 @@ def print_text(text: str) -> None:
         raise ConfigurationError(
             f"standard output takes only {encoding}, not {text[error.start]!a}: set "
             "PYTHONIOENCODING=utf-8, or choose a file with `out`"
-        ).by({"out": None}) from error
+        ).with_hint({"out": None}) from error
     sys.stdout.write(text)
 
 

@@ -109,7 +109,7 @@ def preset_method(preset: str, settings: Mapping[str, Any]) -> str:
         raise ConfigurationError(
             f"`penalty` is a setting of the method `cosmos`, but the preset `{preset}` uses "
             f"`{usual}`: set the method too"
-        ).by({"method": "cosmos"})
+        ).with_hint({"method": "cosmos"})
     return usual
 
 

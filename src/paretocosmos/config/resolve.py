@@ -291,7 +291,7 @@ def _check_batch_size(size: int, problem: Problem) -> None:
         raise ConfigurationError(
             f"`batch_size` must be at most the {samples} training samples of `{problem.name}`, "
             f"found {size}: lower it"
-        ).by({"batch_size": max(1, samples // 4)})
+        ).with_hint({"batch_size": max(1, samples // 4)})
 
 
 def _defaults(thing: Callable[..., Any]) -> dict[str, Any]:

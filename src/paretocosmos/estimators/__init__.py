@@ -1,9 +1,9 @@
 """scikit-learn estimators that predict at any preference, and have a front to choose one by."""
 
-from paretocosmos.errors import need
+from paretocosmos.errors import require_extra
 
-need("sklearn", "tabular", "an estimator")
-need("pandas", "tabular", "an estimator")
+require_extra("sklearn", "tabular", "an estimator")
+require_extra("pandas", "tabular", "an estimator")
 
 from paretocosmos.estimators.classifier import ParetoClassifier  # noqa: E402
 from paretocosmos.estimators.regressor import ParetoRegressor  # noqa: E402

@@ -8,16 +8,15 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from paretocosmos.estimators._base import ParetoEstimator, side_by_side
-from paretocosmos.estimators._inputs import ours
-from paretocosmos.estimators._own import Given
-from paretocosmos.estimators._problem import Kind, Rows
-from paretocosmos.estimators._split import check_parts, check_rates
-from paretocosmos.estimators._targets import Column, classes_of
-from paretocosmos.estimators._trades import class_metrics, class_trade
+from paretocosmos.estimators.base import ParetoEstimator, side_by_side
+from paretocosmos.estimators.inputs import Column, Rows, classes_of, ours
+from paretocosmos.estimators.objectives import Given, class_metrics, class_trade
+from paretocosmos.estimators.training import Kind, check_parts
 from paretocosmos.methods import Method
-from paretocosmos.objectives import GroupObjective, Objective, fairness_objective
+from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.problems.tables import Codes
+from paretocosmos.problems.tables.policy import build_gap, find_gap
+from paretocosmos.problems.tables.rows import check_compared_rows
 from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.progress import Progress
 from paretocosmos.types import Metric
@@ -213,9 +212,10 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         if rows.groups is None:
             check_parts(rows.truth[0], self._classes[0].classes.tolist(), parts, "class")
             return
-        gap = fairness_objective(self.fairness, "classes", what="`fairness` of a classifier")
-        compared = gap(groups=len(self.groups_))
-        check_rates(rows.truth[0], rows.groups, self.groups_, parts, compared)
+        kind = find_gap(self._classes[0].answer, self.fairness, "`fairness` of a classifier")
+        splits = dict(zip(("training", "validation"), parts, strict=True))
+        gap = build_gap(kind, len(self.groups_))
+        check_compared_rows(splits, rows.truth[0], rows.groups, self.groups_, gap)
 
     def _strata(self, rows: Rows) -> Codes:
         groups = np.zeros(len(rows), dtype=np.int64) if rows.groups is None else rows.groups

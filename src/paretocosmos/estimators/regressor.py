@@ -7,12 +7,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from paretocosmos.estimators._base import ParetoEstimator, side_by_side
-from paretocosmos.estimators._inputs import Floats, ours
-from paretocosmos.estimators._own import Given
-from paretocosmos.estimators._problem import Kind, Rows
-from paretocosmos.estimators._targets import Column, numbers_in, standardised
-from paretocosmos.estimators._trades import number_metrics, number_trade
+from paretocosmos.estimators.base import ParetoEstimator, side_by_side
+from paretocosmos.estimators.inputs import Column, Floats, Rows, numbers_in, ours, standardised
+from paretocosmos.estimators.objectives import Given, number_metrics, number_trade
+from paretocosmos.estimators.training import Kind
 from paretocosmos.methods import Method
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.problems.tables import Codes

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from paretocosmos.errors import ConfigurationError, InfeasibleError
-from paretocosmos.estimators._choosing import Chooses
+from paretocosmos.estimators.base import Chooses
 from paretocosmos.pareto.metrics import hypervolume
 
 __all__ = ["best_within", "choose_in", "front_hypervolume"]

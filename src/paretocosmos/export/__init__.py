@@ -129,7 +129,7 @@ def _find_path(run: Run, ending: str, out: str | Path | None) -> Path:
         raise RunError(f"`out` must name a file that ends in {ending}, found `{path}`")
     existing = [p for p in (path, path.with_name(f"{path.name}.md")) if exists(p)]
     if existing and path != default:
-        raise RunError(f"`{existing[0]}` exists; choose another `out`, or remove it").by(
+        raise RunError(f"`{existing[0]}` exists; choose another `out`, or remove it").with_hint(
             {"out": None}
         )
     return path

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from paretocosmos.errors import ParetoCosmosError, RunError, need
+from paretocosmos.errors import ParetoCosmosError, RunError, require_extra
 from paretocosmos.export.network import (
     KEY,
     ExportPlan,
@@ -122,7 +122,7 @@ def hide_messages() -> Iterator[None]:
 def require_onnx() -> None:
     """Raise if a package that writes or runs ONNX files is missing."""
     for package in ("onnx", "onnxscript", "onnxruntime"):
-        need(package, "onnx", 'format="onnx"')
+        require_extra(package, "onnx", 'format="onnx"')
 
 
 def write_onnx(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[bytes, bool]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 
-from paretocosmos.errors import ConfigurationError, need, unknown
+from paretocosmos.errors import ConfigurationError, require_extra, unknown
 from paretocosmos.io.files import digest_of
 from paretocosmos.io.formatting import sanitize
 from paretocosmos.pareto.front import Front
@@ -143,7 +143,7 @@ class TensorBoard(RunLogger[SummaryWriter]):
     _OWNER = "paretocosmos.txt"
 
     def __init__(self, folder: str | Path = "runs/tensorboard") -> None:
-        need("tensorboard", "tensorboard", "`TensorBoard`")
+        require_extra("tensorboard", "tensorboard", "`TensorBoard`")
         super().__init__()
         self._folder = Path(folder)
 
@@ -210,7 +210,7 @@ class WandB(RunLogger["wandb.Run"]):
         folder: str | Path | None = None,
         mode: str | None = None,
     ) -> None:
-        need("wandb", "wandb", "`WandB`")
+        require_extra("wandb", "wandb", "`WandB`")
         if mode is not None and mode not in self._MODES:
             modes = ", ".join(self._MODES)
             raise ConfigurationError(f"`mode` must be one of {modes}, found `{mode}`")
@@ -281,7 +281,7 @@ class MLflow(RunLogger[_MLflowLog]):
     _LONGEST, _PER_CALL = 6000, 100
 
     def __init__(self, where: str | None = None, *, experiment: str = "paretocosmos") -> None:
-        need("mlflow", "mlflow", "`MLflow`")
+        require_extra("mlflow", "mlflow", "`MLflow`")
         super().__init__()
         self._where, self._experiment = where, experiment
 

@@ -19,7 +19,7 @@ from paretocosmos import registry
 from paretocosmos._version import __version__
 from paretocosmos.conditioning import Conditioning, PerRayEnsemble, inside
 from paretocosmos.config.settings import spec_name
-from paretocosmos.errors import ConfigurationError, RunError, need
+from paretocosmos.errors import ConfigurationError, RunError, require_extra
 from paretocosmos.export.card import render_network_card
 from paretocosmos.io.files import (
     json_value,
@@ -198,7 +198,7 @@ def _of_transformers(network: nn.Module) -> bool:
 
 def _rebuilt(place: Path) -> nn.Module:
     """A network of `transformers`, from its configuration alone, with weights just drawn."""
-    need("transformers", "transformers", "`rebuild`")
+    require_extra("transformers", "transformers", "`rebuild`")
     theirs = importlib.import_module("transformers")
     if not (place / CONFIG).is_file():
         raise ConfigurationError(

@@ -72,7 +72,7 @@ def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iter
         refusal = RunError(
             f"could not write `{path}`: {error.strerror or one_line(error)}; {way_out}"
         )
-        raise (refusal.by({"resume": True}) if way_out == WAY_OUT else refusal) from error
+        raise (refusal.with_hint({"resume": True}) if way_out == WAY_OUT else refusal) from error
     finally:
         with suppress(OSError):  # a folder that cannot be written holds nothing to remove
             temporary.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paretocosmos.errors import ConfigurationError, RunError, SignatureError, need
+from paretocosmos.errors import ConfigurationError, RunError, SignatureError, require_extra
 from paretocosmos.io.files import digest_of, one_line, read_json
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def read_private_key(path: str | Path) -> "Ed25519PrivateKey":
     Args:
         path: the file; the passphrase of one that has one is in `PARETOCOSMOS_PASSPHRASE`.
     """
-    need("cryptography", "sign", "signing a run")
+    require_extra("cryptography", "sign", "signing a run")
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -123,7 +123,7 @@ def read_private_key(path: str | Path) -> "Ed25519PrivateKey":
 
 def read_public_key(path: str | Path) -> "Ed25519PublicKey":
     """The Ed25519 key that a signature is verified with, in the PEM or the OpenSSH format."""
-    need("cryptography", "sign", "verifying a signature")
+    require_extra("cryptography", "sign", "verifying a signature")
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

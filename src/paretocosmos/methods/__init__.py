@@ -1,8 +1,33 @@
 """Methods: how rays and losses become weights of the losses."""
 
-from paretocosmos.methods._base import DirichletRays, FixedRays, Gram, Method, State
+from paretocosmos.methods.base import DirichletRays, FixedRays, Gram, Method, State
+from paretocosmos.methods.cosmos import Cosmos
+from paretocosmos.methods.epo import Epo
+from paretocosmos.methods.linear import Linear, Separate, SingleTask, Uniform
+from paretocosmos.methods.mgda import Mgda, Normalisation
+from paretocosmos.methods.pareto_mtl import ParetoMtl
+from paretocosmos.methods.tchebycheff import SmoothTchebycheff, Tchebycheff
 
-__all__ = ["ADAPTERS", "REGISTRY", "DirichletRays", "FixedRays", "Gram", "Method", "State"]
+__all__ = [
+    "ADAPTERS",
+    "REGISTRY",
+    "Cosmos",
+    "DirichletRays",
+    "Epo",
+    "FixedRays",
+    "Gram",
+    "Linear",
+    "Method",
+    "Mgda",
+    "Normalisation",
+    "ParetoMtl",
+    "Separate",
+    "SingleTask",
+    "SmoothTchebycheff",
+    "State",
+    "Tchebycheff",
+    "Uniform",
+]
 
 REGISTRY = {
     "cosmos": "paretocosmos.methods.cosmos:Cosmos",
@@ -10,13 +35,13 @@ REGISTRY = {
     "linear": "paretocosmos.methods.linear:Linear",
     "mgda": "paretocosmos.methods.mgda:Mgda",
     "pareto_mtl": "paretocosmos.methods.pareto_mtl:ParetoMtl",
-    "separate": "paretocosmos.methods.separate:Separate",
-    "single_task": "paretocosmos.methods.single_task:SingleTask",
-    "smooth_tchebycheff": "paretocosmos.methods.smooth_tchebycheff:SmoothTchebycheff",
+    "separate": "paretocosmos.methods.linear:Separate",
+    "single_task": "paretocosmos.methods.linear:SingleTask",
+    "smooth_tchebycheff": "paretocosmos.methods.tchebycheff:SmoothTchebycheff",
     "tchebycheff": "paretocosmos.methods.tchebycheff:Tchebycheff",
-    "uniform": "paretocosmos.methods.uniform:Uniform",
+    "uniform": "paretocosmos.methods.linear:Uniform",
 }
 """Every method by its name: the module and the class in it."""
 
-ADAPTERS = {"torchjd": "paretocosmos.methods._torchjd:adapted"}
+ADAPTERS = {"torchjd": "paretocosmos.methods.torchjd:adapted"}
 """What turns a class of another library, named as in `torchjd:UPGrad`, into a method."""

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods._base import DirichletRays, Gram, State
+from paretocosmos.methods.base import DirichletRays, Gram, State
 from paretocosmos.pareto.scalarize import Alignment, cosmos_weights
-
-__all__ = ["Cosmos"]
 
 
 @dataclass(frozen=True, kw_only=True)

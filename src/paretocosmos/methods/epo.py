@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from paretocosmos.methods._base import (
+from paretocosmos.methods.base import (
     DirichletRays,
     Gram,
     State,
@@ -15,8 +15,6 @@ from paretocosmos.methods._base import (
     refuse_losses,
 )
 from paretocosmos.pareto.solvers import epo
-
-__all__ = ["Epo"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import unknown
-from paretocosmos.methods._base import (
+from paretocosmos.methods.base import (
     FixedRays,
     Gram,
     State,
@@ -17,8 +17,6 @@ from paretocosmos.methods._base import (
     refuse_losses,
 )
 from paretocosmos.pareto.solvers import min_norm
-
-__all__ = ["Mgda"]
 
 Normalisation = Literal["none", "l2", "loss", "loss+"]
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods._base import (
+from paretocosmos.methods.base import (
     FixedRays,
     Gram,
     State,
@@ -18,8 +18,6 @@ from paretocosmos.methods._base import (
 )
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.pareto.solvers import min_norm
-
-__all__ = ["ParetoMtl"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from paretocosmos.errors import DataError, RunError
 from paretocosmos.io.files import read_json
-from paretocosmos.io.schema.cell import read_cell
 from paretocosmos.io.signatures import read_public_key
 from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.paper.claims import judge_ablation, judge_convergence, judge_fronts
@@ -36,6 +35,7 @@ from paretocosmos.paper.results import (
     TotalSeconds,
     first_mistake,
 )
+from paretocosmos.paper.schema import read_cell
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import span
 from paretocosmos.pareto.rays import each_alone

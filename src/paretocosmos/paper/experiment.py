@@ -292,7 +292,7 @@ def find_finished_seeds(
             raise RunError(
                 f"`{folder}` holds a run with other settings than this recipe "
                 f"({'; '.join(mismatches)}): choose another `out`, or remove that folder"
-            ).by({"out": None})
+            ).with_hint({"out": None})
         if record["status"] == "finished":
             done.append(seed)
     return done

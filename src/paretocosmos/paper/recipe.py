@@ -27,7 +27,7 @@ from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.paper.published import format_value, get_paper_row, get_problem_defaults
 
 if TYPE_CHECKING:
-    from paretocosmos.io.schema.recipe import Grid, RecipeFile
+    from paretocosmos.paper.schema import Grid, RecipeFile
 
 
 def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> "RecipeFile":
@@ -39,7 +39,7 @@ def read_recipe(file: str, text: str, trust: Collection[str] = ()) -> "RecipeFil
         trust: packages and modules whose code it may name.
     """
     from paretocosmos.io.formatting import sanitize_line
-    from paretocosmos.io.schema.recipe import check_recipe
+    from paretocosmos.paper.schema import check_recipe
 
     try:
         content = tomllib.loads(text)

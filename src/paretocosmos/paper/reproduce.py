@@ -138,7 +138,7 @@ class Reproduction:
         asked: bool,
     ) -> None:
         """Enter the state of an experiment on the disk."""
-        from paretocosmos.io.schema.cell import read_cell
+        from paretocosmos.paper.schema import read_cell
 
         saved = read_cell(experiment.folder(self.out))
         why = None if error is None else str(error)
@@ -376,7 +376,7 @@ def _check_options(device: str, data: str | Path | None, workers: int, cluster: 
         raise ConfigurationError(
             "`reproduce` must run in one process, found several: start it without torchrun, and "
             "use `workers` or `cluster`"
-        ).by({"workers": None, "cluster": None})
+        ).with_hint({"workers": None, "cluster": None})
     if not 0 <= workers <= MOST_WORKERS:
         raise ConfigurationError(f"`workers` must be from 0 to {MOST_WORKERS}, found {workers}")
     if workers and cluster is not None:

@@ -248,7 +248,7 @@ def _join_cluster(address: str) -> Iterator[Any]:
             raise ConfigurationError(
                 f"there is no Ray cluster at `{address}` ({one_line(error)}): start one with `ray "
                 'start --head`, or use cluster="local"'
-            ).by({"cluster": "local"}) from error
+            ).with_hint({"cluster": "local"}) from error
     try:
         yield ray
     finally:
@@ -270,7 +270,7 @@ def _gpus_per_task(cluster: Mapping[str, float], options: ReproduceOptions) -> i
         raise ConfigurationError(
             f"`{options.device}` needs a GPU, but no machine in the cluster has one: use "
             'device="cpu"'
-        ).by({"device": "cpu"})
+        ).with_hint({"device": "cpu"})
     return int(available and options.device != "cpu")
 
 

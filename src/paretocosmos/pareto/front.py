@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, need, unknown
+from paretocosmos.errors import ConfigurationError, DataError, require_extra, unknown
 from paretocosmos.io.files import one_line, parse_json
 from paretocosmos.io.formatting import Grid, format_number, pick_evenly
 
@@ -224,7 +224,7 @@ class Front:
         >>> list(front.to_frame().columns)
         ['weight_loss', 'weight_gap', 'loss', 'gap', 'non_dominated']
         """
-        need("pandas", "tabular", "a front as a DataFrame")
+        require_extra("pandas", "tabular", "a front as a DataFrame")
         import pandas as pd
 
         weights = {f"weight_{name}": w for name, w in zip(self.names, self.rays.T, strict=True)}

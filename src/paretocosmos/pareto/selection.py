@@ -199,7 +199,7 @@ def find_best(front: Front, criteria: Criteria) -> int:
     if not allowed.any():
         reason = _explain_infeasibility(front, criteria, cost)
         options = {"allow_constant": True} if "allow_constant" in reason else {}
-        raise InfeasibleError(reason).by(options)
+        raise InfeasibleError(reason).with_hint(options)
     # a count, such as errors, is often the same at several rays: then the first objective decides
     order = np.lexsort((front.values[:, 0], np.where(allowed, cost, np.inf)))
     return int(order[0])

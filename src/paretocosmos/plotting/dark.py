@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import need
+from paretocosmos.errors import require_extra
 from paretocosmos.io.files import write_bytes
 from paretocosmos.io.palette import DARK, LIGHT
 
@@ -39,7 +39,7 @@ def save_dark(path: Path) -> Path:
     Args:
         path: a PNG that `save_figure` wrote, on white.
     """
-    need("matplotlib", "plot", "drawing a front")
+    require_extra("matplotlib", "plot", "drawing a front")
     from matplotlib import image
 
     pixels = np.asarray(image.imread(path), dtype=np.float64)[..., :3]

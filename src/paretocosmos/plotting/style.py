@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from paretocosmos.errors import ConfigurationError, need
+from paretocosmos.errors import ConfigurationError, require_extra
 from paretocosmos.io.files import user_path, write_bytes
 from paretocosmos.io.palette import LIGHT, RUNS
 from paretocosmos.objectives import measure_of
@@ -107,7 +107,7 @@ def method_look(number: int) -> Look:
 
 def use_style() -> AbstractContextManager[None]:
     """Draw in this style and in nothing the reader has set."""
-    need("matplotlib", "plot", "drawing a front")
+    require_extra("matplotlib", "plot", "drawing a front")
     from matplotlib import style
 
     return style.context(["default", STYLE])

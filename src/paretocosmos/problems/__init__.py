@@ -158,4 +158,4 @@ def _check(name: str, takes: Mapping[str, inspect.Parameter], given: Mapping[str
         named = " and ".join(f"`{key}`" for key in absent)
         mistakes.append(f"`{name}` needs {named}: give {'it' if len(absent) == 1 else 'them'}")
     if mistakes:
-        raise ConfigurationError("; ".join(mistakes)).by(dict.fromkeys(absent))
+        raise ConfigurationError("; ".join(mistakes)).with_hint(dict.fromkeys(absent))

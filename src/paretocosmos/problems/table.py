@@ -82,7 +82,7 @@ def table(
         raise DataError(
             "a table must have several columns, found only "
             f"`{str(frame.columns[0])[:60]}` in `{data}`: set what is between them with `separator`"
-        ).by({"separator": None})
+        ).with_hint({"separator": None})
     return build_table(
         frame,
         target=target,

@@ -78,7 +78,7 @@ def load_checkpoint(path: Path, at: TrainingState) -> None:
         raise RunError(
             f"`{path}` is a checkpoint of another run, with other settings, seed, data or version; "
             f"remove `{path.parent}` to train from the beginning, or choose another `out`"
-        ).by({"out": None})
+        ).with_hint({"out": None})
     weights = rename_tensors(_under(tensors, "model"), at.model)
     try:
         at.model.load_state_dict(weights)

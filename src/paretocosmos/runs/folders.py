@@ -39,20 +39,22 @@ def choose_folder(out: str | Path | None, name: str, *, resume: bool, what: str 
             raise RunError(
                 f"`{folder}` exists; choose another `out`, or continue the {what} in it with "
                 "resume=True"
-            ).by({"out": None, "resume": True})
+            ).with_hint({"out": None, "resume": True})
         if there and not folder.is_dir():
-            raise RunError(f"`{folder}` is a file; choose another `out`").by({"out": None})
+            raise RunError(f"`{folder}` is a file; choose another `out`").with_hint({"out": None})
         return folder
     if resume:
-        raise ConfigurationError(f"`resume` needs `out`, the folder of the {what} to continue").by(
-            {"out": None}
-        )
+        raise ConfigurationError(
+            f"`resume` needs `out`, the folder of the {what} to continue"
+        ).with_hint({"out": None})
     base = Path("runs") / re.sub(r"[^\w.-]+", "-", name)
     for number in range(1, 1_000_000):
         folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
         if not folder.exists():
             return folder
-    raise RunError(f"all names like `{base}` are taken; choose one with `out`").by({"out": None})
+    raise RunError(f"all names like `{base}` are taken; choose one with `out`").with_hint(
+        {"out": None}
+    )
 
 
 def refuse_one_run(folder: Path, what: str) -> None:
@@ -60,7 +62,7 @@ def refuse_one_run(folder: Path, what: str) -> None:
     if (folder / "run.json").exists():
         raise RunError(
             f"`{folder}` is the folder of one run, not of {what}; choose another `out`"
-        ).by({"out": None})
+        ).with_hint({"out": None})
 
 
 def choose_run_folders(
@@ -114,7 +116,7 @@ def with_resume_hint(error: ParetoCosmosError, folder: Path) -> ParetoCosmosErro
     if not list_checkpoints(folder):
         return error
     kept = f"the last checkpoint is kept in `{folder}`: go on from it with resume=True"
-    found = type(error)(f"{error}; {kept}").by({**error.ways, "resume": True})
+    found = type(error)(f"{error}; {kept}").with_hint({**error.hints, "resume": True})
     found.shared = error.shared
     return found
 
@@ -128,7 +130,7 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
         raise RunError(
             f"`{folder}` was begun on other data than this (an input, an answer or the order of "
             "the rows changed): restore the data, or choose another `out`"
-        ).by({"out": None})
+        ).with_hint({"out": None})
     differences = [
         f"{name}: {reprlib.repr(before)} there, {reprlib.repr(after)} now"
         for name, before, after in _differences(rename_record(record), now)
@@ -138,7 +140,7 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
         raise RunError(
             f"`{folder}` holds a run with other settings ({'; '.join(differences)}); repeat them, "
             "or choose another `out`"
-        ).by({"out": None})
+        ).with_hint({"out": None})
 
 
 def hash_run(plan: Plan) -> str:
@@ -206,7 +208,7 @@ def split_runs(folder: Path) -> tuple[list[Path], list[Path]]:
     if not is_finished:
         raise RunError(
             f"no run in `{folder}` is finished: continue them with the same call and resume=True"
-        ).by({"resume": True})
+        ).with_hint({"resume": True})
     return is_finished, begun
 
 

@@ -86,7 +86,7 @@ def load_run(
     if record.get("status") != "finished":
         raise RunError(
             f"the run in `{folder}` is not finished; continue it with the same call and resume=True"
-        ).by({"resume": True})
+        ).with_hint({"resume": True})
     check_hash(folder, record)
     record = rename_record(record)
     _check_size(folder, record, model, backbone)

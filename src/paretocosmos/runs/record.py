@@ -313,7 +313,7 @@ def rebuild_problem(
             raise RunError(
                 f"`{folder}` was not trained on `{name}` as it is here, whose `{key}` is "
                 f"{value}, there {record[key]}: pass the same data as `data`"
-            ).by({"data": None})
+            ).with_hint({"data": None})
     return problem
 
 

@@ -241,13 +241,13 @@ class Run:
                 f"the data of `{self.folder}` is not what it was trained on: its rows, columns, "
                 "categories or means differ; give the same file as `data`, or use `run.predict` "
                 "for new rows"
-            ).by({"data": None})
+            ).with_hint({"data": None})
         made, found = (about.get("sha256") for about in (self.record["about"], problem.about))
         if made != found:
             raise RunError(
                 f"the images found are not those `{self.folder}` was trained on (sha256 {found}, "
                 f"there {made}): give the same files as `data`"
-            ).by({"data": None})
+            ).with_hint({"data": None})
         reference = self.record["training"]["reference"]
         if reference is None:
             return problem

@@ -54,7 +54,7 @@ def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signe
         raise RunError(
             f"the run in `{folder}` is not finished; continue it with the same call and "
             "resume=True, then sign it"
-        ).by({"resume": True})
+        ).with_hint({"resume": True})
     check_hash(folder, record)
     check_files(folder, record)
     signed = Signed(

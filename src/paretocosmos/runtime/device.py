@@ -230,7 +230,7 @@ def device_of(name: str) -> torch.device:
         raise ConfigurationError(
             f"`{name}` does not exist: torch sees {torch.cuda.device_count()} CUDA devices; use "
             'device="cpu"'
-        ).by({"device": "cpu"})
+        ).with_hint({"device": "cpu"})
     return device
 
 

@@ -113,7 +113,7 @@ def _refused_for_one(
             "`reference` must be the same for all methods, so that hypervolumes can be compared, "
             f"found `{method}.{name}`: set `reference` to {value}"
         )
-        return [refusal.by({"reference": value})]
+        return [refusal.with_hint({"reference": value})]
     if name not in known:
         names = [f"{method}.{one}" for one in known if "." not in one and one != "reference"]
         return [unknown("setting", f"{method}.{name}", names)]
@@ -132,7 +132,7 @@ def _refused_for_all(
         refusal = ConfigurationError(
             f"`{key}` is not a setting of {_listed(others)}: set {_listed(list(own))} instead"
         )
-        return [refusal.by(own)]
+        return [refusal.with_hint(own)]
     owner = key.partition(".")[0]
     if owner in (*registry.names("methods"), *pairs()):
         return [
@@ -224,10 +224,8 @@ def compare(
     _refuse_processes(device)
     wanted, all_seeds = check_methods(methods), check_seeds(seeds)
     asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
-    how: PlanOptions = {
+    how: FitOptions = {
         "preset": preset,
-        "model": None,
-        "conditioning": None,
         "backbone": backbone,
         "device": device,
         "precision": precision,
@@ -237,11 +235,10 @@ def compare(
         lead, plans, own = _planned(problem, wanted, all_seeds, asked, how | {"protocol": protocol})
         _preflight(plans, engine)
         folder, places = _places(out, lead.problem.name, wanted, resume=resume)
-        if resume:
-            _take_up(folder, plans, places, all_seeds)
+        _take_up(folder, plans, places, all_seeds if resume else ())
         callbacks_by_name = {
             name: follow(name, plan.training.epochs)
-            or (partial(progress, name) if callable(progress) else False)
+            or (callable(progress) and partial(progress, name))
             for name, plan in plans.items()
         }
 
@@ -249,7 +246,6 @@ def compare(
             options: FitOptions = {
                 **how,
                 "method": method,
-                "epochs": None,
                 "settings": own[method],
                 "out": places[method],
                 "resume": resume,
@@ -355,7 +351,8 @@ def _take_up(
             place = places[method] / f"seed-{seed}"
             if (place / "run.json").exists():
                 refuse_other(place, load_record(place), plan.for_seed(seed))
-    sweep(folder)
+    if seeds:
+        sweep(folder)
 
 
 @contextmanager

@@ -147,7 +147,7 @@ def fit(
     >>> run.front.names
     ('first', 'second')
     """
-    listeners, (processes, where) = Listeners(callbacks), join(device)
+    several, listeners, (processes, where) = seeds is not None, Listeners(callbacks), join(device)
 
     def planned() -> list[Plan]:
         wanted = _seeds(seed, seeds)
@@ -168,28 +168,30 @@ def fit(
         check_engine(engine, lead.device)
         return [lead, *(lead.for_seed(other) for other in wanted[1:])]
 
-    with ExitStack() as held, listeners:
-        follow = held.enter_context(follow_progress(progress, first=processes.first))
+    with ExitStack() as locks, listeners:
+        follow = locks.enter_context(follow_progress(progress, first=processes.first))
         plans = _agreed(processes, processes.together(planned))
-        folders = choose_run_folders(
-            processes, plans, out, several=seeds is not None, resume=resume
-        )
+        folders = choose_run_folders(processes, plans, out, several=several, resume=resume)
         jobs, stacked = list(zip(plans, folders, strict=True)), _stackable(plans[0], processes)
-        parts = claim_runs(held, jobs, processes, resume=resume, stacked=stacked)
+        parts = claim_runs(locks, jobs, processes, resume=resume, stacked=stacked)
         behind = {plan.seed for part in parts for plan, _ in part}
         done = {plan.seed: _loaded(plan, at) for plan, at in jobs if plan.seed not in behind}
         names = [f"seed {part[0][0].seed}" if len(parts) > 1 else "" for part in parts]
-        epochs = plans[0].training.epochs
-        for part, callback in zip(parts, [follow(name, epochs) for name in names], strict=True):
-            listeners.progress = callback
-            trained = _train(part, engine, listeners, processes)
-            done |= {plan.seed: run for run, (plan, _) in zip(trained, part, strict=True)}
+        shown = [follow(name, plans[0].training.epochs) for name in names]
+        for part, listeners.progress in zip(parts, shown, strict=True):
+            done |= {run.record["seed"]: run for run in _train(part, engine, listeners, processes)}
         runs = [done[plan.seed] for plan in plans]
-        together = folders[0].parent if len(runs) > 1 else None
-        pages = [folder / PAGE for folder in (*folders, together) if folder is not None]
-        if report and processes.first and (parts or not all(page.exists() for page in pages)):
-            write_pages(runs, together)
-    return runs if seeds is not None else done[seed]
+        if report and processes.first:
+            _update_pages(runs, rewrite=bool(parts))
+    return runs if several else done[seed]
+
+
+def _update_pages(runs: Sequence[Run], *, rewrite: bool) -> None:
+    """Write the runs' pages, and one of all of them, after a training or where one is missing."""
+    together = runs[0].folder.parent if len(runs) > 1 else None
+    folders = [run.folder for run in runs] + ([] if together is None else [together])
+    if rewrite or not all((folder / PAGE).exists() for folder in folders):
+        write_pages(runs, together)
 
 
 def _loaded(plan: Plan, folder: Path) -> Run:
@@ -213,7 +215,7 @@ def _agreed(processes: Processes, plans: list[Plan]) -> list[Plan]:
         refusal = ConfigurationError(
             "`groups` per micro-batch must be 1 (the same ray for all processes) or a multiple of "
             f"their number, {processes.count}, found {groups}: use groups={every}"
-        ).by({"groups": every})
+        ).with_hint({"groups": every})
         refusal.shared = True
         raise refusal
     settings = flatten(plan.configuration.to_dict())
@@ -297,11 +299,11 @@ def _too_large(device: torch.device) -> RunError:
         return RunError(
             "the computer is out of memory; lower `batch_size`, use fewer `rays` or a smaller "
             "network"
-        ).by({"batch_size": 64})
+        ).with_hint({"batch_size": 64})
     return RunError(
         "the GPU is out of memory; lower `batch_size`, use micro-batches (groups=4, accumulate=4) "
         'or use device="cpu"'
-    ).by({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
+    ).with_hint({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
 
 
 def _together(plan: Plan) -> bool:

@@ -59,7 +59,7 @@ def make_training_source(plan: Plan, dtype: torch.dtype, processes: Processes) -
             raise ConfigurationError(
                 "`accumulate` needs the training split in memory if several processes train, "
                 f"found {plan.training.accumulate} and {source.where}: set it to 1, or gather=True"
-            ).by({"accumulate": 1})
+            ).with_hint({"accumulate": 1})
         return FromLoader(
             source,
             plan.problem.objectives,
@@ -196,7 +196,7 @@ class EpochEnd:
     def _refusal(self, error: DivergedError) -> DivergedError:
         if len(self._seed_runs) > 1:
             others = "leave its seed out and go on with the others, with resume=True"
-            error = DivergedError(f"{error}; {others}").by({**error.ways, "resume": True})
+            error = DivergedError(f"{error}; {others}").with_hint({**error.hints, "resume": True})
         error.shared = self._seed_runs[0].processes.joined  # all have the same losses
         return error
 

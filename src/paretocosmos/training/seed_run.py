@@ -163,9 +163,6 @@ def mean_losses(losses: Tensor, fixed: Tensor | None, names: Sequence[str]) -> d
     return dict(zip(names, means.tolist(), strict=True))
 
 
-WAY_OUT = "lower `learning_rate`, to 1e-4 for instance, or look at the data"
-
-
 def check_finite(
     losses: Tensor, model: nn.Module, *, names: Sequence[str], epoch: int, kept: str
 ) -> None:
@@ -185,13 +182,13 @@ def check_finite(
         which = f" of network {network + 1}" if losses.shape[1] > 1 else ""
         raise DivergedError(
             f"the loss of `{names[objective]}`{which} became {value} at step {step + 1} of epoch "
-            f"{epoch}; {kept}; {WAY_OUT}"
-        ).by({"learning_rate": "1e-4"})
+            f"{epoch}; {kept}; lower `learning_rate`, to 1e-4 for instance, or look at the data"
+        ).with_hint({"learning_rate": "1e-4"})
     if not all(bool(torch.isfinite(p).all()) for p in model.parameters()):
         raise DivergedError(
             f"the network's weights became NaN or infinite in epoch {epoch} though every loss was "
-            f"finite; {kept}; {WAY_OUT}"
-        ).by({"learning_rate": "1e-4"})
+            f"finite; {kept}; lower `learning_rate`, to 1e-4 for instance, or look at the data"
+        ).with_hint({"learning_rate": "1e-4"})
 
 
 class SeedRun:
@@ -280,7 +277,7 @@ class SeedRun:
                 raise
             raise RunError(
                 f"cannot create `{self.folder}`: {error.strerror}; choose another `out`"
-            ).by({"out": None}) from error
+            ).with_hint({"out": None}) from error
 
     def _follow(self) -> None:
         """Stand where the first process stands, which alone has read the checkpoint."""

@@ -22,8 +22,8 @@ from paretocosmos.errors import (
     RunError,
 )
 from paretocosmos.io.formatting import sanitize
-from paretocosmos.io.schema.cell import CellFile, read_cell
 from paretocosmos.paper.recipe import read_recipe
+from paretocosmos.paper.schema import CellFile, read_cell
 from paretocosmos.pareto import Front
 from paretocosmos.problems.tables import Table
 from paretocosmos.runs.schema import check_checkpoint, check_record

@@ -14,7 +14,7 @@ from tests.small import few_digits
 from torch import Tensor, nn
 
 from paretocosmos.errors import EngineWarning
-from paretocosmos.methods.cosmos import Cosmos
+from paretocosmos.methods import Cosmos
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods import Gram, State
-from paretocosmos.methods.cosmos import Cosmos
+from paretocosmos.methods import Cosmos, Gram, State
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.training.engine import (
     ENGINES,

@@ -10,10 +10,7 @@ from torch.autograd.functional import jacobian
 from torch.func import functional_call
 
 from paretocosmos.conditioning import Unconditioned, inside
-from paretocosmos.methods.cosmos import Cosmos
-from paretocosmos.methods.epo import Epo
-from paretocosmos.methods.mgda import Mgda
-from paretocosmos.methods.pareto_mtl import ParetoMtl
+from paretocosmos.methods import Cosmos, Epo, Mgda, ParetoMtl
 from paretocosmos.training.engine.gradients import LossGradients, find_head_modules
 
 DOUBLE = torch.float64

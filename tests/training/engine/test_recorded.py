@@ -10,9 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.methods import Gram, Method, State
-from paretocosmos.methods.cosmos import Cosmos
-from paretocosmos.methods.linear import Linear
+from paretocosmos.methods import Cosmos, Gram, Linear, Method, State
 from paretocosmos.objectives import GaussianWell, MeanSquaredError
 from paretocosmos.training.engine import Step, make_step
 from paretocosmos.training.engine.tracing import TracedStep

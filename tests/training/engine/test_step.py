@@ -10,9 +10,7 @@ from torch import Tensor, nn
 from paretocosmos.backbones.lenet import LeNet
 from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.conditioning import Concat, Conditioning, TransposedConv
-from paretocosmos.methods import Gram, Method, State
-from paretocosmos.methods.cosmos import Cosmos
-from paretocosmos.methods.linear import Linear
+from paretocosmos.methods import Cosmos, Gram, Linear, Method, State
 from paretocosmos.objectives import CrossEntropy, GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto import cosmos_loss
 from paretocosmos.training.engine import Step, StepResult, make_step

@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import DataError, need
+from paretocosmos.errors import DataError, require_extra
 from paretocosmos.io import progress
 from paretocosmos.io.files import cache_folder, one_line, replacing, write_bytes
 from paretocosmos.problems.faces.archives import Pictures, Read
@@ -77,7 +77,7 @@ def decode_picture(content: bytes, size: int) -> Bytes:
 
 def decode_all(pictures: Pictures, wanted: Sequence[int], size: int) -> Generator[Face, None, None]:
     """Decode the wanted pictures that exist, in no order, with a progress bar on stderr."""
-    need("PIL", "images", f"decoding `{pictures.path}`")
+    require_extra("PIL", "images", f"decoding `{pictures.path}`")
     workers = os.cpu_count() or 1
     total = len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
     contents = pictures.contents(wanted)

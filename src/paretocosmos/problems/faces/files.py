@@ -46,7 +46,7 @@ def find_celeba(data: str | None) -> CelebaFiles:
         raise DataError(
             f"`data` must be a folder with CelebA, found `{data}`, which {why}: name the folder "
             "with its pictures and lists"
-        ).by({"data": None})
+        ).with_hint({"data": None})
     places = [
         place
         for folder in folders(data)
@@ -74,7 +74,7 @@ def find_celeba(data: str | None) -> CelebaFiles:
         f"(`{SMALL}.tar.gz`); found no such pair in {looked}{unset}{half}: its terms (research "
         f"only, no redistribution) forbid an automatic download, so get it from {HOME} and name "
         f"its folder with `data` or ${VARIABLE}"
-    ).by({"data": None})
+    ).with_hint({"data": None})
 
 
 def _find_pictures(place: Path) -> Iterator[Path]:

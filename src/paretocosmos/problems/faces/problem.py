@@ -176,7 +176,7 @@ def _check_complete(files: CelebaFiles, missing: Sequence[int], damaged: Mapping
         raise DataError(
             f"`{files.pictures}` must hold every picture in `{files.attributes}`, found "
             f"{' and '.join(problems)}: add them, or leave them out (skip=True)"
-        ).by({"skip": True})
+        ).with_hint({"skip": True})
 
 
 def celeba(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paretocosmos.errors import DataError, need, unknown
+from paretocosmos.errors import DataError, require_extra, unknown
 from paretocosmos.io.download import sha256_of
 from paretocosmos.io.files import VARIABLE, cache_folder, folders
 from paretocosmos.problems.base import Protocol, check_protocol
@@ -251,7 +251,7 @@ def multi_digits(*, protocol: Protocol = "clean", copies: int = 10, seed: int = 
 
 def _load_digits() -> tuple[Labelled, Labelled]:
     """Load the digits for train and those for test, ``[n, 16, 16]``."""
-    need("sklearn", "tabular", "the problem `multi_digits`")
+    require_extra("sklearn", "tabular", "the problem `multi_digits`")
     from sklearn.datasets import load_digits
 
     digits = load_digits()

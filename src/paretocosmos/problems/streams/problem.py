@@ -152,7 +152,7 @@ def _length(data: Any) -> int | None:
 def _samples(asked: int | None, counted: int | None, where: str) -> int:
     found = counted if asked is None else asked
     if found is None:
-        raise ConfigurationError(f"{where} has no length: set `samples` per epoch").by(
+        raise ConfigurationError(f"{where} has no length: set `samples` per epoch").with_hint(
             {"samples": None}
         )
     if found < 1:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, DataWarning, need
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, require_extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,7 +190,7 @@ ROUNDED = 1e-4
 
 def to_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
     """A frame of pandas or polars as one of pandas, its column names as text and all different."""
-    need("pandas", "tabular", "a table")
+    require_extra("pandas", "tabular", "a table")
     import pandas as pd
 
     frame = as_pandas(frame)

@@ -98,7 +98,7 @@ def _parsed(series: "pd.Series[Any]") -> tuple[Parsed | None, bool]:
         raise DataError(
             f"the column `{series.name}` holds dates such as {unclear}, in which the order of day "
             "and month is unclear: write them as 2024-12-31, or leave the column out with `drop`"
-        ).by({"drop": series.name})
+        ).with_hint({"drop": series.name})
     return None, False
 
 

@@ -12,7 +12,13 @@ from lzma import LZMAError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paretocosmos.errors import ConfigurationError, DataError, DataWarning, ParetoCosmosError, need
+from paretocosmos.errors import (
+    ConfigurationError,
+    DataError,
+    DataWarning,
+    ParetoCosmosError,
+    require_extra,
+)
 from paretocosmos.io.compression import (
     TABLE_WAY_OUT,
     check_lines,
@@ -111,7 +117,7 @@ def read_csv(path: Path, way_out: str, *, own: bool = False, **options: Any) -> 
         own: whether it came with this package, so that its size is known.
         options: of pandas.
     """
-    need("pandas", "tabular", f"reading `{path}`")
+    require_extra("pandas", "tabular", f"reading `{path}`")
     import pandas as pd
 
     try:
@@ -275,8 +281,8 @@ NUMBER, OBJECT = 8, 128
 
 def read_parquet(path: Path) -> "pd.DataFrame":
     """Return the table of a file; one that needs too much memory is refused before it is read."""
-    need("pandas", "tabular", f"reading `{path}`")
-    need("pyarrow", "parquet", f"reading `{path}`")
+    require_extra("pandas", "tabular", f"reading `{path}`")
+    require_extra("pyarrow", "parquet", f"reading `{path}`")
     import pandas as pd
 
     try:

@@ -246,7 +246,7 @@ def pool_small_groups(
         raise DataError(
             f"every group needs at least {SMALL} training rows{wanted}, found "
             f'{described}: pool them with `small_groups="pool"`, or make the groups larger'
-        ).by({"small_groups": "pool"})
+        ).with_hint({"small_groups": "pool"})
     if how == "keep":
         if any(train[at] < SMALL for at in small):
             warnings.warn(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from paretocosmos.errors import ConfigurationError, DataError, DataWarning, need, unknown
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, require_extra, unknown
 from paretocosmos.objectives import GroupObjective
 from paretocosmos.problems.base import SPLITS, Split
 from paretocosmos.problems.tables.cells import to_frame
@@ -42,7 +42,7 @@ def _check_columns_and_sizes(
     seed: int,
 ) -> None:
     """Validate the names of columns and the number of rows."""
-    need("sklearn", "tabular", "splitting a table")
+    require_extra("sklearn", "tabular", "splitting a table")
     for key, listed in (("categorical", categorical), ("drop", drop), ("keep", keep)):
         if isinstance(listed, str):
             raise ConfigurationError(
@@ -301,7 +301,7 @@ def check_compared_rows(
             f"{', '.join(f'`{names[at]}`' for at in empty)} in `{part}` ({len(rows):,} rows): "
             "merge or pool small groups, add rows, draw another split, or compare "
             "`demographic_parity`"
-        ).by({"small_groups": "pool"})
+        ).with_hint({"small_groups": "pool"})
 
 
 def to_batch(

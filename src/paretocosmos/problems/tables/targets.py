@@ -197,4 +197,4 @@ def _find_positive(series: "pd.Series[Any]", classes: list[str]) -> str:
     raise ConfigurationError(
         f"the target `{series.name}` has the classes `{classes[0]}` and `{classes[1]}`, but it is "
         "not clear which one is positive: name it with `positive`"
-    ).by({"positive": None})
+    ).with_hint({"positive": None})

@@ -53,16 +53,14 @@ class forbid_reading(TorchFunctionMode):  # noqa: N801, a context like those of 
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        if func in READING or (func is Tensor.__getitem__ and _selects(args[1])):
+        index = args[1] if func is Tensor.__getitem__ else ()
+        # a mask takes as many entries as its values say
+        parts = index if isinstance(index, tuple) else (index,)
+        masked = any(isinstance(part, Tensor) and part.dtype == torch.bool for part in parts)
+        if func in READING or masked:
             name = getattr(func, "__name__", str(func))
             raise DataDependentError(f"the step reads values of tensors in Python (`{name}`)")
         return func(*args, **(kwargs or {}))
-
-
-def _selects(index: object) -> bool:
-    """Whether an index takes as many entries as a mask has."""
-    parts = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(part, Tensor) and part.dtype == torch.bool for part in parts)
 
 
 @contextmanager
@@ -73,10 +71,10 @@ def forbid_changes(things: Iterable[object]) -> Iterator[None]:
         things: those that promise to keep no state between steps.
     """
     every = [thing for thing in things if hasattr(thing, "__dict__")]
-    marks = [_marks(vars(thing)) for thing in every]
+    marks = [{name: _mark(v) for name, v in vars(thing).items()} for thing in every]
     yield
     for thing, mark in zip(every, marks, strict=True):
-        now = _marks(vars(thing))
+        now = {name: _mark(v) for name, v in vars(thing).items()}
         changed = [name for name in {**mark, **now} if mark.get(name) != now.get(name)]
         if changed:
             raise DataDependentError(
@@ -84,12 +82,8 @@ def forbid_changes(things: Iterable[object]) -> Iterator[None]:
             )
 
 
-def _marks(attributes: Mapping[str, object]) -> dict[str, object]:
-    """What tells that an attribute was changed: a plain value, the length of a container."""
-    return {name: _mark(value) for name, value in attributes.items()}
-
-
 def _mark(value: object) -> object:
+    """Return what tells that an attribute was changed: a plain value, a container's length."""
     if isinstance(value, PLAIN):
         return type(value).__name__, repr(value)  # which is equal for two NaNs
     if isinstance(value, list | dict | set | tuple):
@@ -186,7 +180,7 @@ def compile_straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
             ]
             lines += [f"del {', '.join(done)}"] if done else []
         elif node.op == "get_attr":  # a constant the trace lifted out
-            scope[node.name] = _attribute(graph, node.target)
+            scope[node.name] = operator.attrgetter(node.target)(graph.owning_module)
         elif node.op == "output":
             lines.append(f"return {name_of(node.args[0])}")
         elif node.op != "placeholder":
@@ -196,13 +190,6 @@ def compile_straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
     exec(f"def replay({', '.join(placeholders)}):\n{body}", scope)
     replay: Callable[..., list[Tensor]] = scope["replay"]
     return replay
-
-
-def _attribute(graph: fx.Graph, path: str) -> Any:
-    found: Any = graph.owning_module
-    for part in path.split("."):
-        found = getattr(found, part)
-    return found
 
 
 # How far a step may be from the eager one where rounding differs (fused kernels, a GPU's unordered

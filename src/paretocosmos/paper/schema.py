@@ -1,26 +1,28 @@
-"""A recipe's TOML file: its form. Its names and settings are checked where recipes are read."""
+"""Schemas of a recipe's TOML file and of `cell.json`; names and settings are checked elsewhere."""
 
 from collections import Counter
 from collections.abc import Mapping
 from math import prod
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
-from paretocosmos.errors import unknown
-from paretocosmos.io.schema import PRESETS, PROTOCOLS, SETTINGS
+from paretocosmos.errors import RunError, unknown
+from paretocosmos.io.files import read_json
+from paretocosmos.io.schema import CELL, PRESETS, PROTOCOLS, SETTINGS
 from paretocosmos.io.schema.models import (
     Large,
     Model,
     NonEmpty,
     Place,
+    Settings,
     Shows,
     few,
     mistakes_in,
     shown,
+    validated,
 )
-
-__all__ = ["Grid", "RecipeFile", "check_recipe"]
 
 
 def check_recipe(content: Mapping[str, Any]) -> tuple["RecipeFile", list[str]]:
@@ -131,3 +133,29 @@ class RecipeFile(Model, extra="forbid"):
     shows: Shows
     seeds: Seeds
     grid: Annotated[list[Grid], Field(max_length=SETTINGS), BeforeValidator(_tables)]
+
+
+Seconds = Annotated[float, Field(ge=0, lt=1e300)]
+
+
+class CellFile(Model):
+    """What a reproduction keeps of a cell beside its runs."""
+
+    problem: str = ""
+    protocol: str | None = None
+    method: str = ""
+    settings: Settings = Field(default_factory=dict)
+    rehearsal: Large | None = None
+    error: str | None = None
+    seconds: Seconds = 0.0
+    share: Seconds = 0.0
+
+
+def read_cell(folder: Path) -> CellFile:
+    """What the cell of a folder says, if anything; damage to it is not worth a refusal."""
+    path = folder / CELL
+    try:
+        content: Mapping[str, Any] = read_json(path) if path.exists() else {}
+        return validated(CellFile, content, RunError)
+    except RunError:
+        return CellFile()

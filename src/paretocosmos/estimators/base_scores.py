@@ -1,4 +1,4 @@
-"""A classifier that one trusts, as an input: what it says of a row becomes further columns."""
+"""A classifier that the caller trusts, as an input: its scores of a row become further columns."""
 
 import warnings
 from collections.abc import Collection
@@ -12,11 +12,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import has_fit_parameter
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.estimators._inputs import Floats, features_of, ours
-from paretocosmos.estimators._problem import Rows
+from paretocosmos.estimators.inputs import Floats, Rows, features_of, ours
 from paretocosmos.problems.tables import Table
-
-__all__ = ["BaseScores"]
 
 FOLDS = 5
 # How near a probability may come to 0 and 1 before its logarithm is taken.

@@ -14,8 +14,6 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics.indicators import hypervolume
 from paretocosmos.pareto.rays import check_alpha, sample_rays, stratified_rays
 
-__all__ = ["DirichletRays", "FixedRays", "Gram", "Method", "State"]
-
 State = Mapping[str, Tensor]
 """What a method remembers between steps: named tensors, saved with the checkpoint."""
 

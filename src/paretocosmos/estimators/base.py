@@ -1,7 +1,12 @@
-"""What the estimators share: from rows to a network for every preference, and its predictions."""
+"""What the estimators share: fitting, predicting at a preference, choosing one, and saving."""
 
+import copy
+import dataclasses
+import warnings
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -9,35 +14,234 @@ import pandas as pd
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
+from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.config.presets import batch_size_for
-from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.estimators._base_scores import BaseScores
-from paretocosmos.estimators._choosing import Chooses
-from paretocosmos.estimators._inputs import (
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, FrontWarning, RunError
+from paretocosmos.estimators.base_scores import NAME, BaseScores
+from paretocosmos.estimators.inputs import (
+    Column,
+    Numbers,
+    Rows,
     check_lengths,
     columns_in,
+    columns_of,
     features_of,
     frame_of,
     groups_in,
+    name_of,
     seed_of,
     weights_of,
 )
-from paretocosmos.estimators._own import own_objectives
-from paretocosmos.estimators._problem import Fitted, Kind, Rows, judging, problem_of
-from paretocosmos.estimators._rays import rays_for
-from paretocosmos.estimators._runs import GivesRuns
-from paretocosmos.estimators._split import SMALL, alike, check_parts, split_rows
-from paretocosmos.estimators._targets import Column, Numbers, columns_of, name_of
-from paretocosmos.estimators._training import EVALUATIONS, passes, train
+from paretocosmos.estimators.objectives import own_objectives
+from paretocosmos.estimators.training import (
+    EVALUATIONS,
+    SMALL,
+    Fitted,
+    Kind,
+    alike,
+    check_parts,
+    judging,
+    passes,
+    problem_of,
+    split_rows,
+    train,
+)
+from paretocosmos.evaluation.choose import choose_point
 from paretocosmos.evaluation.evaluate import evaluation_mode
+from paretocosmos.evaluation.threshold import MIDDLE
+from paretocosmos.io.files import exists, user_path
 from paretocosmos.objectives import Objective
+from paretocosmos.pareto.front import Front, Point, get_point
+from paretocosmos.pareto.rays import as_rays
+from paretocosmos.pareto.selection import Criteria, CriteriaOptions, find_best
 from paretocosmos.problems.tables import Codes, Grouping, Table
 from paretocosmos.registry import convert
+from paretocosmos.runs.record import measure_fronts, write_run
+from paretocosmos.runs.run import Run
 from paretocosmos.types import Metric
 
-__all__ = ["ParetoEstimator"]
+
+def rays_for(given: Any, names: Sequence[str], rows: int | None, off_simplex: str) -> Tensor:
+    """Rays ``[1, J]`` or ``[rows, J]``.
+
+    Args:
+        given: a ray ``[J]``, weights by name, rays ``[rows, J]``, or `None` for equal weights.
+        names: of the J objectives.
+        rows: how many there are; `None` where only one ray will do.
+        off_simplex: ``"refuse"`` or ``"normalise"`` what does not sum to 1.
+    """
+    even = torch.full((1, len(names)), 1 / len(names))
+    asked = even if given is None else given
+    rays = as_rays(asked, len(names), names=names, off_simplex=off_simplex)
+    if len(rays) not in (1, rows or 1):
+        wanted = "one ray" if rows is None else f"one ray, or one for each of the {rows} rows"
+        raise ConfigurationError(f"`preference` must be {wanted}, found {len(rays)}")
+    return rays
+
+
+# Rays to evaluate for a choice.
+CHOICE_EVALUATIONS = 20
+
+
+class Chooses:
+    """An estimator whose preference can be chosen once it is fitted.
+
+    Attributes:
+        choice_: the point that was chosen, on the validation rows; of an estimator that `choose`
+            has returned.
+        threshold_: the probability above which `predict` says the second of two classes, at any
+            preference: 0.5, or what `choose` found.
+    """
+
+    front_: Front
+    model_: nn.Module
+    choice_: Point
+    threshold_: float = MIDDLE
+    preference: Any
+    _judging: Fitted | None
+
+    def choose(
+        self, *, threshold: float | None = None, **criteria: Unpack[CriteriaOptions]
+    ) -> Self:
+        """Return an estimator that predicts at the preference that meets the criteria best.
+
+        New rays are evaluated on the validation rows until the bounds are met there. These rows
+        are not part of a pickle: an estimator read from one chooses among the rays of `front_`.
+
+        Args:
+            threshold: the probability above which `predict` says the second of two classes. `None`
+                is 0.5, or another where no ray keeps the bounds at 0.5 but by giving everybody the
+                same answer, or where it gains more of what is maximised than chance explains.
+            criteria: bounds and what is best among the points that keep them, by the keywords of
+                `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
+                `weights`, `near`, `allow_constant` and `confidence`. Without a confidence, bounds
+                hold on the validation rows, and for gaps with `fairness_adjustment` on these and
+                the training rows together.
+
+        Returns:
+            A fitted copy with the chosen ray as its `preference`, the point as `choice_` and
+            the threshold as `threshold_`; the network is shared. Refused where no ray keeps the
+            bounds, saying how close one comes.
+        """
+        check_is_fitted(self, "model_")
+        checked = Criteria.from_options(criteria)
+        chosen = copy.copy(self)
+        chosen._judging = self._judging  # which a copy leaves behind, as a pickle does
+        if self._judging is None:
+            chosen.choice_, chosen.threshold_ = self._among_held(checked, threshold), MIDDLE
+        else:
+            found = choose_point(
+                self.model_,
+                self._judging,
+                self.front_,
+                checked,
+                fixed=isinstance(self.model_, PerRayEnsemble),
+                evaluations=CHOICE_EVALUATIONS,
+                threshold=threshold,
+            )
+            chosen.choice_, chosen.threshold_ = found.point, found.threshold
+        chosen.preference = chosen.choice_.ray
+        return chosen
+
+    def _among_held(self, criteria: Criteria, threshold: float | None) -> Point:
+        """The point of `front_`, where there are no rows to evaluate another ray on."""
+        given = {"confidence": criteria.confidence, "threshold": threshold}
+        for name in (name for name, value in given.items() if value is not None):
+            raise ConfigurationError(
+                f"`{name}` needs the validation rows, which a pickle does not contain: choose "
+                f"before saving the estimator, or leave `{name}` out"
+            )
+        warnings.warn(
+            "a pickle does not contain the validation rows, so the preference is chosen only "
+            f"among the {len(self.front_)} rays of `front_`",
+            FrontWarning,
+            stacklevel=3,
+        )
+        return get_point(self.front_, find_best(self.front_, criteria))
+
+
+NO_TEST = "its numbers are of the rows that selected the epoch: an estimator keeps none to test on"
+BASE = (
+    f"the classifier given as `base` is not part of it: its score is a column of the rows, `{NAME}`"
+)
+
+
+class GivesRuns:
+    """An estimator that can be exported, explored and served once it is fitted."""
+
+    front_: Front
+    model_: nn.Module
+    threshold_: float
+    preference: Any
+    off_simplex: str
+    _judging: Fitted | None
+    _predicts: list[Kind]
+    _record: dict[str, Any]
+    _scores: BaseScores | None
+    _table: Table
+
+    def to_run(self) -> Run:
+        """The fitted estimator as a run without a folder, for `export` and `explore`.
+
+        It answers at the estimator's `preference` and `threshold_` where nothing else is asked. The
+        preprocessing of columns is part of it; `base` is not. Its front is that of the validation
+        rows, which are at hand as long as the estimator was not read from a pickle.
+        """
+        check_is_fitted(self, "model_")
+        if len(self._predicts) > 1:
+            raise ConfigurationError(
+                f"saving, exporting and exploring an estimator needs one target, found "
+                f"{len(self._predicts)}: fit one estimator for each"
+            )
+        caveats = [*self._record["caveats"], NO_TEST]
+        if self._scores is not None:
+            caveats.append(BASE)
+            warnings.warn(
+                f"{BASE}, which `estimator.encode(rows)` computes; fit without `base` for one that "
+                "stands alone",
+                DataWarning,
+                stacklevel=3,
+            )
+        ray = rays_for(self.preference, self.front_.names, None, self.off_simplex)[0]
+        record = self._record | {
+            **measure_fronts({"test": self.front_, "val": self.front_}),
+            "caveats": caveats,
+            "predicts_at": {"ray": ray.double().tolist(), "threshold": self.threshold_},
+        }
+        return Run(
+            Path(type(self).__name__),
+            record,
+            self.front_,
+            self.front_,
+            self.model_,
+            self._table,
+            self._judging,
+            saved=False,
+        )
+
+    def save(self, folder: str | Path) -> Run:
+        """Write a run folder, for `load_run` and the command line: ``paretocosmos serve FOLDER``.
+
+        It holds no rows and, unlike a pickle, no code.
+
+        Args:
+            folder: the run folder, new.
+        """
+        run, place = self.to_run(), user_path(folder)
+        if exists(place):
+            raise RunError(f"`{place}` exists: choose another folder")
+        try:
+            place.mkdir(parents=True)
+        except OSError as error:
+            raise RunError(
+                f"cannot create `{place}`: {error.strerror}; choose another folder"
+            ) from error
+        fronts, weights = {"test": run.front, "val": run.front_val}, run.model.state_dict()
+        added = write_run(place, run.record, weights, fronts, run.table)
+        return dataclasses.replace(run, folder=place, record={**run.record, **added}, saved=True)
+
 
 # Rows in one pass of a network; fewer where each has a ray of its own, which a hypernetwork makes
 # a network of. Members of `tabular` make many numbers of a row.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from paretocosmos.problems import Problem, load_problem
     from paretocosmos.problems.streams.problem import DataProblem
     from paretocosmos.problems.tables import TabularProblem
-    from paretocosmos.runs.load import load_run
+    from paretocosmos.runs.load import load, load_run
     from paretocosmos.runs.run import Run
     from paretocosmos.training.callbacks import Callback
     from paretocosmos.training.fit import fit

@@ -154,7 +154,7 @@ class TestLabelledRows:
     @pytest.mark.parametrize(
         ("change", "says"),
         [
-            ({"income": "middle"}, "must be `high` or `low` in every row, found `middle`"),
+            ({"income": "middle"}, "must be one of low, high in every row, found `middle`"),
             ({"income": [None, "high"] * 50}, "found 50 missing"),
             ({"sex": ["x", "f"] * 50}, "found 50 that do not, such as row 1 with `x`"),
         ],

@@ -256,7 +256,7 @@ def test_a_problem_has_the_last_word_on_a_pair() -> None:
         ({"learning_rate": math.nan}, "`learning_rate`"),
         ({"learning_rate": math.inf}, "`learning_rate`"),
         ({"weight_decay": -1.0}, "`weight_decay`"),
-        ({"decay": math.nan}, "`decay` must be above 0"),
+        ({"decay": math.nan}, "`decay` must be finite"),
         ({"decay": 0.0}, "`decay`"),
         ({"reference": (math.inf, 2.0)}, "`reference` must be finite"),
         ({"reference": (2.0, math.nan)}, "`reference` must be finite"),

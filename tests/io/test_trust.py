@@ -186,7 +186,7 @@ def test_a_recipe_names_code_only_if_it_is_trusted(payload: Path) -> None:
 
 def test_a_cell_of_a_stranger_is_not_imported(payload: Path) -> None:
     done = reproduce("intuition", device="cpu", only=["linear"], epochs=1, out="out")
-    cell = done.select("done")[0].cell
+    cell = done.select("done")[0].experiment
     change(cell.runs(Path("out"))[1], names(backbone="payload:backbone"))
     again = reproduce("intuition", device="cpu", only=["linear"], epochs=1, out="out")
     assert "names `payload:backbone`" in again.failures[cell.name]

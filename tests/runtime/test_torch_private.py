@@ -51,7 +51,11 @@ def private(source: str) -> list[str]:
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
             name = node.args[1]
             text = name.value if isinstance(name, ast.Constant) else ""
-            if isinstance(text, str) and _is_private(f"torch.{text}") and text not in _ours():
+            if (
+                isinstance(text, str)
+                and _is_private(f"torch.{text}")
+                and text not in OWN_OF_TUPLES | _ours()
+            ):
                 found.append(f"{ast.unparse(node.args[0])}.{text}")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             dotted = node.value.startswith("torch.") and node.value.replace(".", "").isidentifier()

@@ -93,7 +93,9 @@ def diagnose(
         with evaluation_mode(model), precise("fp32"):
             # all samples, but for outputs so large that they would not fit into memory
             numbers = count_outputs(model, problem, next(iter(samples)), rays)
-            batch = samples.spread(max(2, WHOLE // numbers // (len(rays) + 1)))
+        # read outside `evaluation_mode`: its tensors cannot be differentiated later
+        batch = samples.spread(max(2, WHOLE // numbers // (len(rays) + 1)))
+        with evaluation_mode(model), precise("fp32"):
             outputs = predict_at_rays(model, batch.inputs, rays, problem.prepare)
             scores = [objective.score for objective in objectives]
             draws.append(

@@ -191,7 +191,7 @@ def split_runs(folder: Path) -> tuple[list[Path], list[Path]]:
 
     >>> import tempfile
     >>> empty = Path(tempfile.mkdtemp())
-    >>> runs_below(empty / "nowhere")[0] == [empty / "nowhere"]
+    >>> split_runs(empty / "nowhere")[0] == [empty / "nowhere"]
     True
     """
     found = find_runs(folder)

@@ -220,7 +220,7 @@ def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TableProblem:
     >>> from paretocosmos import evaluate, load
     >>> from paretocosmos.problems.tables import read_embedded
     >>> run, rows = load("compas"), read_embedded("compas").tail(1000)
-    >>> front = evaluate(run.model, labelled(run, rows), rays=[[1.0, 0.0], [0.0, 1.0]])
+    >>> front = evaluate(run.model, problem_from_rows(run, rows), rays=[[1.0, 0.0], [0.0, 1.0]])
     >>> before, after = front.values[:, front.names.index("demographic_parity")]
     >>> bool(after < before)  # the gap between men and women
     True

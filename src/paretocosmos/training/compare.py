@@ -226,6 +226,8 @@ def compare(
     asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
     how: FitOptions = {
         "preset": preset,
+        "model": None,
+        "conditioning": None,
         "backbone": backbone,
         "device": device,
         "precision": precision,

@@ -73,9 +73,8 @@ class Fields:
 
     def _parts(self, found: object) -> dict[Key, Any]:
         """Everything that was yielded, by its name or place."""
-        names = getattr(found, "_fields", None) if isinstance(found, tuple) else None
-        if isinstance(found, tuple) and names is not None:
-            found = dict(zip(names, found, strict=True))
+        if isinstance(found, tuple) and hasattr(found, "_asdict"):  # a named tuple
+            found = found._asdict()
         if is_dataclass(found) and not isinstance(found, type):
             own: dict[Any, Any] = vars(found)
             return dict(own)

@@ -54,7 +54,7 @@ test-shuffled: $(READY)  ## the tests in another order: SEED and WORKERS choose
 	$(TEST) -n $(WORKERS) -q --random-order-bucket=module --random-order-seed=$(SEED)
 
 test-system: $(EXTRAS)  ## servers, signals, kills, processes, clusters, a browser, heavy extras: may wait, tries a failed test once more
-	TRITON_INTERPRET=1 $(PYTEST) -n 2 -q tests/layers/kernels
+	TRITON_INTERPRET=1 $(PYTEST) -n 2 -q tests/nn/kernels
 	$(PYTEST) -n 2 -q -m system --reruns 1 -rR tests
 
 check: $(READY)  ## format check, lint, strict types

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from benchmarks._corpora import NAMES, windows
 from paretocosmos import condition
-from paretocosmos.conditioning import Conditioning, Lora
 from paretocosmos.methods import Linear
+from paretocosmos.nn.conditioning import Conditioning, Lora
 
 # positions of a window, windows of each corpus in a step, rays of a step
 LENGTH, SHARE, GROUPS = 64, 8, 4

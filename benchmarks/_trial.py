@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from benchmarks.random_images import random_faces
-from paretocosmos.backbones.efficientnet import EfficientNet
-from paretocosmos.conditioning import Conditioning, TransposedConv, Unconditioned
 from paretocosmos.methods import Cosmos, Method, Uniform
+from paretocosmos.nn.backbones.efficientnet import EfficientNet
+from paretocosmos.nn.conditioning import Conditioning, TransposedConv, Unconditioned
 from paretocosmos.training.engine import (
     Engine,
     Optimizer,

@@ -105,9 +105,9 @@ def _problems() -> dict[str, dict[str, Any]]:
     }
 
 
-def _inside(room: str, name: str) -> Any:
-    """An example's module as if its file lay in a room of this package."""
-    place = f"paretocosmos.{room}.{name}"
+def _inside(package: str, name: str) -> Any:
+    """An example's module as if its file lay in a package of this package."""
+    place = f"paretocosmos.{package}.{name}"
     spec = importlib.util.spec_from_file_location(place, EXAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

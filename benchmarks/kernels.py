@@ -4,7 +4,7 @@
 
 Needs a CUDA device. Every kernel is checked on fresh inputs with poisoned outputs, then timed by
 replaying a captured graph of many calls, for the tiles listed below; the winners belong in
-`paretocosmos.layers.kernels.conv_pool_ops.TILES`. A tile that fails is reported and passed over.
+`paretocosmos.nn.kernels.conv_pool_ops.TILES`. A tile that fails is reported and passed over.
 `--rays` does the kernels of the ray net alone, some twenty seconds.
 """
 
@@ -25,9 +25,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import grad as nn_grad
 
-from paretocosmos.layers import kernels
-from paretocosmos.layers.kernels import conv_pool_ops, fused, ray_maps_ops
-from paretocosmos.layers.kernels.conv_pool_ops import Sizes, Tile
+from paretocosmos.nn import kernels
+from paretocosmos.nn.kernels import conv_pool_ops, fused, ray_maps_ops
+from paretocosmos.nn.kernels.conv_pool_ops import Sizes, Tile
 from paretocosmos.runs.provenance import provenance
 
 BATCH = 256

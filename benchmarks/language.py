@@ -30,8 +30,8 @@ from torch import Tensor, nn
 from benchmarks import _adapted as ways
 from benchmarks._corpora import NAMES, corpora, even_windows, foreign
 from paretocosmos import condition, even_rays, hypervolume
-from paretocosmos.conditioning import Conditioning
 from paretocosmos.io.palette import DARK, LIGHT, RUNS
+from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.pareto import Front
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.runs.provenance import provenance

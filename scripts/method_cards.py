@@ -87,9 +87,9 @@ def taken_apart(text: str) -> tuple[str, str, str, dict[str, str]]:
     return summary, " ".join(formula[1].split()), " ".join(rest.split()), facts
 
 
-def settings(room: str, name: str, own: Mapping[str, Any] | None = None) -> list[str]:
+def settings(kind: str, name: str, own: Mapping[str, Any] | None = None) -> list[str]:
     """What can be set, with defaults."""
-    every = registry.parameters(registry.find(room, name)).values()
+    every = registry.parameters(registry.find(kind, name)).values()
     return [f"`{one.name}={(own or {}).get(one.name, one.default)}`" for one in every]
 
 

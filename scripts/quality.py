@@ -42,29 +42,31 @@ def mutants(folder: Path) -> dict[str, Any]:
 
 
 def coverage(file: Path) -> dict[str, Any]:
-    """Line coverage of the package, its rooms and its least covered files.
+    """Line coverage of the package, its packages and its least covered files.
 
     Args:
         file: what `coverage json` wrote; it has all files of the package, also those never imported.
     """
-    rooms: dict[str, Counter[str]] = {}
+    packages: dict[str, Counter[str]] = {}
     files: dict[str, float] = {}
     for name, found in json.loads(file.read_text(encoding="utf-8"))["files"].items():
         inside = name.replace("\\", "/").partition("paretocosmos/")[2]
         if not inside:  # a file that a test wrote
             continue
-        room = inside.partition("/")[0].removesuffix(".py")
+        package = inside.partition("/")[0].removesuffix(".py")
         summary = found["summary"]
         kinds = {"lines": summary["num_statements"], "run": summary["covered_lines"]}
-        rooms.setdefault(room, Counter()).update(kinds)
+        packages.setdefault(package, Counter()).update(kinds)
         if kinds["lines"]:
             files[inside] = kinds["run"] / kinds["lines"]
-    lines, run = (sum(one[kind] for one in rooms.values()) for kind in ("lines", "run"))
+    lines, run = (sum(one[kind] for one in packages.values()) for kind in ("lines", "run"))
     shares = {
-        room: one["run"] / one["lines"] for room, one in sorted(rooms.items()) if one["lines"]
+        package: one["run"] / one["lines"]
+        for package, one in sorted(packages.items())
+        if one["lines"]
     }
     least = {name: share for name, share in sorted(files.items()) if share < LEAST}
-    return {"share": run / lines, "lines": lines, "rooms": shares, "least_covered": least}
+    return {"share": run / lines, "lines": lines, "packages": shares, "least_covered": least}
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from paretocosmos import registry
-from paretocosmos.cli.listing import ROOMS
+from paretocosmos.cli.listing import KINDS
 from paretocosmos.config.settings import about_pair, pairs
 
 __all__ = ["CARDS", "cards_of", "things"]
@@ -27,17 +27,17 @@ def things() -> str:
         "Written by `make docs` from the files themselves.",
         "",
     ]
-    for room in ROOMS:
-        parts += [f"## {room}", "", "| name | what it is | settings |", "|---|---|---|"]
-        page = "methods.md" if room == "methods" else f"cards/{room}.md"
-        for name in registry.names(room):
+    for kind in KINDS:
+        parts += [f"## {kind}", "", "| name | what it is | settings |", "|---|---|---|"]
+        page = "methods.md" if kind == "methods" else f"cards/{kind}.md"
+        for name in registry.names(kind):
             settings = ", ".join(
-                f"`{key}`" for key in registry.parameters(registry.find(room, name))
+                f"`{key}`" for key in registry.parameters(registry.find(kind, name))
             )
-            summary = _markdown(registry.summary(room, name))
-            link = f"[`{name}`]({page}#{name})" if room in (*CARDS, "methods") else f"`{name}`"
+            summary = _markdown(registry.summary(kind, name))
+            link = f"[`{name}`]({page}#{name})" if kind in (*CARDS, "methods") else f"`{name}`"
             parts.append(f"| {link} | {summary} | {settings} |")
-        for name, (method, conditioning) in pairs().items() if room == "methods" else ():
+        for name, (method, conditioning) in pairs().items() if kind == "methods" else ():
             parts.append(
                 f"| [`{name}`]({page}#{name}) | {about_pair(name)['summary']} | those of `{method}` and `{conditioning}` |"
             )
@@ -45,18 +45,18 @@ def things() -> str:
     return "\n".join(parts)
 
 
-def cards_of(room: str) -> str:
-    """A page with a card for everything in a room."""
-    title = "Conditionings" if room == "conditioning" else room.capitalize()
-    parts = [f"# {title}", "", f"{CARDS[room]} Written by `make docs` from the docstrings.", ""]
-    for name in registry.names(room):
-        parts += [f"## {name}", "", *card(room, name)]
+def cards_of(kind: str) -> str:
+    """A page with a card for everything in a kind."""
+    title = "Conditionings" if kind == "conditioning" else kind.capitalize()
+    parts = [f"# {title}", "", f"{CARDS[kind]} Written by `make docs` from the docstrings.", ""]
+    for name in registry.names(kind):
+        parts += [f"## {name}", "", *card(kind, name)]
     return "\n".join(parts)
 
 
-def card(room: str, name: str) -> Iterator[str]:
+def card(kind: str, name: str) -> Iterator[str]:
     """What its docstring says, its settings as a table, and its example."""
-    thing = registry.find(room, name)
+    thing = registry.find(kind, name)
     text = inspect.getdoc(thing) or ""
     text, _, example = text.partition("\n>>> ")
     text = text.partition("\nArgs:\n")[0]

@@ -119,7 +119,7 @@ def texts() -> dict[str, str]:
         "docs/results.md": results(),
         "docs/cli.md": cli(),
         "docs/things.md": things(),
-        **{f"docs/cards/{room}.md": cards_of(room) for room in CARDS},
+        **{f"docs/cards/{kind}.md": cards_of(kind) for kind in CARDS},
         "docs/gallery.md": gallery(),
         "docs/gallery/rate_distortion.html": slider(),
         "docs/methods.md": cards(),

@@ -79,8 +79,8 @@ def _fresh_torch() -> Iterator[None]:
 def _no_pages(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainings of tests write no page, which takes longer than they do; `pages` asks for it."""
     if "pages" not in request.fixturenames:
-        for room in ("fit", "compare"):
-            monkeypatch.setattr(f"paretocosmos.training.{room}.write_pages", lambda *_: None)
+        for module in ("fit", "compare"):
+            monkeypatch.setattr(f"paretocosmos.training.{module}.write_pages", lambda *_: None)
 
 
 @pytest.fixture
@@ -110,12 +110,12 @@ def thing_in() -> Callable[[str, str], Any]:
 
     from paretocosmos import registry
 
-    def check(room: str, name: str) -> Any:
-        thing = registry.find(room, name)
+    def check(kind: str, name: str) -> Any:
+        thing = registry.find(kind, name)
         module = importlib.import_module(thing.__module__)
         address = f"{module.__name__}:{thing.__name__}"  # where it is defined, not re-exported
-        assert registry.registered(room)[name] == address
-        for text in (module.__doc__, thing.__doc__, registry.summary(room, name)):
+        assert registry.registered(kind)[name] == address
+        for text in (module.__doc__, thing.__doc__, registry.summary(kind, name)):
             assert (text or "").partition("\n")[0].strip()
         for setting in registry.parameters(thing).values():  # what a user may set
             assert setting.default is not inspect.Parameter.empty, f"`{setting.name}` has none"

@@ -1,4 +1,4 @@
-"""What several rooms train on or plan with: few images, a default plan, a network, a small disk."""
+"""What tests train on or plan with: few images, a default plan, a network, a small disk."""
 
 import contextlib
 from collections.abc import Iterator

@@ -17,8 +17,8 @@ from pathlib import Path
 Path(__file__).with_suffix(".mark").touch()
 
 from paretocosmos import load_problem
-from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Concat
+from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.conditioning import Concat
 from paretocosmos.methods import Cosmos
 
 

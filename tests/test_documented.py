@@ -11,7 +11,7 @@ import pytest
 from tests.extras.test_pages import NOT_RUN, PAGES
 
 from paretocosmos import errors, registry
-from paretocosmos.cli.listing import ROOMS
+from paretocosmos.cli.listing import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -44,13 +44,13 @@ def _referenced() -> list[str]:
     return found
 
 
-NAMES = _referenced() + [f"{room}/{name}" for room in ROOMS for name in registry.names(room)]
+NAMES = _referenced() + [f"{kind}/{name}" for kind in KINDS for name in registry.names(kind)]
 
 
 def _thing(name: str) -> Any:
-    room, _, called = name.partition("/")
+    kind, _, called = name.partition("/")
     if called:
-        return registry.find(room, called)
+        return registry.find(kind, called)
     module, _, attribute = name.rpartition(".")
     return getattr(importlib.import_module(module), attribute)
 

@@ -13,7 +13,7 @@ import torch
 from examples.own_method import SmoothTchebycheff
 from examples.own_objective import CostGap, people
 from examples.own_problem import stock
-from tests.inside import in_room
+from tests.inside import registered_in
 from torch import Tensor, nn
 
 from paretocosmos import Run, TabularProblem, fit
@@ -55,7 +55,7 @@ def _same(one: Run, two: Run) -> bool:
 
 def test_a_method_from_outside_is_run_as_the_same_file_inside(train: Train, tmp_path: Path) -> None:
     outside = train(method=SmoothTchebycheff())
-    with in_room("methods", "stch", "own_method", "SmoothTchebycheff", tmp_path) as kind:
+    with registered_in("methods", "stch", "own_method", "SmoothTchebycheff", tmp_path) as kind:
         assert kind is not SmoothTchebycheff
         inside = train(method="stch")
         seeds = train(method="stch", seeds=(1, 2))
@@ -73,7 +73,7 @@ def test_an_objective_from_outside_likewise(train: Train, tmp_path: Path) -> Non
     frame = people(1000)
     problem = TabularProblem.from_frame(frame, fairness=CostGap, **columns)  # type: ignore[arg-type]
     outside = train(problem)
-    with in_room("objectives", "cost_gap", "own_objective", "CostGap", tmp_path):
+    with registered_in("objectives", "cost_gap", "own_objective", "CostGap", tmp_path):
         own = TabularProblem.from_frame(frame, fairness="cost_gap", **columns)  # type: ignore[arg-type]
         inside = train(own)
     assert own.names == ("binary_cross_entropy", "cost_gap")

@@ -18,8 +18,8 @@ LEVELS = (
     "registry",
     "io",
     "runtime",
-    "layers pareto",
-    "objectives backbones conditioning methods problems",
+    "nn.kernels nn.norms pareto",
+    "objectives nn methods problems",
     "fairness",
     "config",
     "evaluation",
@@ -33,7 +33,7 @@ LEVELS = (
     "cli",
     "__main__",
 )
-"""Rooms from the bottom up. A room imports from lower levels only."""
+"""Subpackages from the bottom up. Each imports from lower levels only."""
 
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names.split()}
 SIDEWAYS = {("problems", "objectives")}
@@ -42,7 +42,7 @@ LONGEST_CHAIN = 21
 """Modules that import one another in a row, when they are imported; fewer is better."""
 
 CONVENIENT = {
-    ("conditioning.base", "conditioning.fixed_ray"),
+    ("nn.conditioning.base", "nn.conditioning.fixed_ray"),
     ("pareto.front", "pareto.selection"),
     ("pareto.front", "plotting"),
     ("pareto.selection", "objectives"),
@@ -98,7 +98,7 @@ def imported(source: str) -> Iterator[tuple[str, int]]:
 
 
 def opened(source: str) -> Iterator[tuple[str, int]]:
-    """The rooms whose data a text opens: `files("paretocosmos") / "config" / "paper.toml"`."""
+    """The packages whose data a text opens: `files("paretocosmos") / "config" / "paper.toml"`."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("files"):
             path = r"'paretocosmos(?:\.([a-z_.]+))?'\)(?: / '(\w+)')?"
@@ -116,7 +116,7 @@ def _whole(call: ast.Call, source: str) -> str:
 
 def violations(module: str, source: str) -> list[str]:
     """What is wrong with the imports of a module, named from inside the package."""
-    own = module.partition(".")[0]
+    own = _split(module)[0]
     if own and own not in LEVEL:
         return [f"`{module}` has no level; add `{own}` to LEVELS and to CONTRIBUTING"]
     every = itertools.chain(imported(source), opened(source))
@@ -125,21 +125,28 @@ def violations(module: str, source: str) -> list[str]:
     return [f"`{module}`, line {line}: {why}" for (_, line), why in found.items() if why]
 
 
+def _split(module: str) -> tuple[str, str]:
+    """The package that has a level, which may lie in another one, and the rest of a name."""
+    outer, _, rest = module.partition(".")
+    inner, _, deeper = rest.partition(".")
+    return (f"{outer}.{inner}", deeper) if f"{outer}.{inner}" in LEVEL else (outer, rest)
+
+
 def _mistake(own: str, target: str) -> str | None:
-    room, _, inside = target.partition(".")
+    package, inside = _split(target)
     if target == ".":
         return "imports relatively"
-    if not room:
+    if not package:
         return "imports the package itself, which knows everything" if own else None
-    if room not in LEVEL:
+    if package not in LEVEL:
         return f"imports `{target}`, which has no level"
-    if own == room:
+    if own == package:
         return None
     private = any(part.startswith("_") for part in inside.split("."))
     if private:
-        return f"imports `{target}`, which is private to its room"
+        return f"imports `{target}`, which is private to its package"
     highest = LEVEL[own] if own else HIGHEST_OF_ROOT + 1
-    if LEVEL[room] >= highest and (own, room) not in SIDEWAYS:
+    if LEVEL[package] >= highest and (own, package) not in SIDEWAYS:
         return f"imports `{target}`, which is not below it"
     return None
 
@@ -223,9 +230,9 @@ def test_help_and_version_import_neither_torch_nor_numpy() -> None:
 
 def test_the_top_level_is_a_table_of_contents() -> None:
     inside = (path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py"))
-    rooms = {name.removesuffix(".py") for name in inside} - {"__init__", "__main__"}
-    assert rooms == LEVEL.keys() - {"__main__"}
-    assert len(rooms) <= 26
+    packages = {name.removesuffix(".py") for name in inside} - {"__init__", "__main__"}
+    assert packages == {name for name in LEVEL if "." not in name} - {"__main__"}
+    assert len(packages) <= 26
 
 
 def test_the_walk_sees_the_package() -> None:
@@ -252,14 +259,14 @@ def test_the_walk_sees_the_package() -> None:
         ("pareto.rays", "from .front import Front"),
         ("pareto.rays", "from paretocosmos.nowhere import a"),
         ("nowhere", ""),
-        ("methods.cosmos", "from paretocosmos.conditioning import Concat"),
+        ("methods.cosmos", "from paretocosmos.nn.conditioning import Concat"),
         ("objectives.fairness", "from paretocosmos.problems.tables.public import adult"),
         ("runs.load", "from paretocosmos.plotting import draw"),
         ("training.loop", "from paretocosmos.estimators import ParetoClassifier"),
         ("training.loop", "from paretocosmos.problems._hidden import Problem"),
-        ("layers.kernels.conv_pool_ops", "from paretocosmos.backbones.lenet import LeNet"),
+        ("nn.kernels.conv_pool_ops", "from paretocosmos.nn.backbones.lenet import LeNet"),
         ("training.engine.step", "from paretocosmos.cli.console import note"),
-        ("backbones.lenet", "from paretocosmos.training.engine import TrainState"),
+        ("nn.backbones.lenet", "from paretocosmos.training.engine import TrainState"),
         ("runs.run", "from paretocosmos.training.seed_run import SeedRun"),
         ("config.settings", 'files("paretocosmos") / "paper" / "recipes"'),
         ("config.settings", 'resources.files("paretocosmos.paper").joinpath("paper.toml")'),
@@ -280,7 +287,7 @@ def test_the_checker_catches_a_bad_import(module: str, source: str) -> None:
         ("pareto.metrics", "from paretocosmos.pareto.front import Front"),
         ("problems.tables.public", "from paretocosmos.objectives import Deo"),
         ("problems.tables.public", "from paretocosmos.problems.base import Problem"),
-        ("backbones.lenet", "from paretocosmos.layers.kernels import conv_pool"),
+        ("nn.backbones.lenet", "from paretocosmos.nn.kernels import conv_pool"),
         ("training.loop", "from paretocosmos.training.seed_run import SeedRun"),
         ("training.fit", "from paretocosmos import registry\nfrom paretocosmos.runs import run"),
         ("runs.provenance", "from paretocosmos._version import __version__"),

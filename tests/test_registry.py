@@ -8,14 +8,14 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Cosmos
 from paretocosmos.registry import Spec, build, convert, parameters, summary
 
-ROOMS = ("objectives", "backbones", "conditioning", "methods", "problems")
+KINDS = ("objectives", "backbones", "conditioning", "methods", "problems")
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_name_is_defined_in_this_package(room: str) -> None:
-    assert registry.names(room)
-    for name in registry.names(room):
-        assert registry.find(room, name).__module__.startswith("paretocosmos.")
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_name_is_defined_in_this_package(kind: str) -> None:
+    assert registry.names(kind)
+    for name in registry.names(kind):
+        assert registry.find(kind, name).__module__.startswith("paretocosmos.")
 
 
 def test_find_gives_the_thing_itself_by_name_and_by_path() -> None:

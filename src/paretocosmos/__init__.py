@@ -8,12 +8,12 @@ from paretocosmos._version import __version__ as __version__
 from paretocosmos.io.progress import show_live, status
 
 if TYPE_CHECKING:
-    from paretocosmos.conditioning import Conditioning
-    from paretocosmos.conditioning.concat import Concat
     from paretocosmos.config.condition import condition
     from paretocosmos.errors import ParetoCosmosError
     from paretocosmos.evaluation.evaluate import evaluate
     from paretocosmos.methods import Cosmos, Method
+    from paretocosmos.nn.conditioning import Conditioning
+    from paretocosmos.nn.conditioning.concat import Concat
     from paretocosmos.objectives import Objective
     from paretocosmos.pareto.front import Front
     from paretocosmos.pareto.metrics import hypervolume
@@ -54,8 +54,8 @@ __all__ = [
 
 # Imported when they are first asked for: torch takes seconds, and the command line answers before.
 _PLACES = {
-    "conditioning": ("Conditioning",),
-    "conditioning.concat": ("Concat",),
+    "nn.conditioning": ("Conditioning",),
+    "nn.conditioning.concat": ("Concat",),
     "config.condition": ("condition",),
     "errors": ("ParetoCosmosError",),
     "evaluation.evaluate": ("evaluate",),

@@ -24,67 +24,73 @@ class Spec:
     settings: Mapping[str, typing.Any] = field(default_factory=dict)
 
 
-def names(room: str) -> list[str]:
+# Where the table of a kind is, unless in the subpackage of that name.
+PACKAGES = {"backbones": "nn.backbones", "conditioning": "nn.conditioning"}
+
+
+def names(kind: str) -> list[str]:
     """Return the names that a subpackage registers, sorted; none of them is imported.
 
     >>> "cosmos" in names("methods")
     True
     """
-    return sorted(registered(room))
+    return sorted(registered(kind))
 
 
-def registered(room: str) -> Mapping[str, str]:
+def registered(kind: str) -> Mapping[str, str]:
     """Return the table of a subpackage: names to `package.module:Name`."""
-    table: Mapping[str, str] = importlib.import_module(f"paretocosmos.{room}").REGISTRY
+    table: Mapping[str, str] = _import_package(kind).REGISTRY
     return table
 
 
-def find(room: str, name: str) -> Thing:
+def _import_package(kind: str) -> types.ModuleType:
+    return importlib.import_module(f"paretocosmos.{PACKAGES.get(kind, kind)}")
+
+
+def find(kind: str, name: str) -> Thing:
     """Import what a subpackage registers as `name`, or what is at `package.module:Name`.
 
     A subpackage may also adapt classes of another library, as methods do with `torchjd:UPGrad`.
     """
     if ":" in name:
-        adapt = adapter(room, name)
+        adapt = adapter(kind, name)
         return _import(name) if adapt is None else adapt(name.partition(":")[2])
-    if name not in registered(room):
-        raise unknown(room.removesuffix("s"), name, names(room))
-    return _import(registered(room)[name])
+    if name not in registered(kind):
+        raise unknown(kind.removesuffix("s"), name, names(kind))
+    return _import(registered(kind)[name])
 
 
-def name_of(room: str, kind: type) -> str | None:
+def name_of(kind: str, cls: type) -> str | None:
     """Return the name under which a class is registered, or `None`.
 
     >>> from paretocosmos import Cosmos
     >>> name_of("methods", Cosmos)
     'cosmos'
     """
-    address = f"{kind.__module__}:{kind.__qualname__}"
-    return next((name for name, value in registered(room).items() if value == address), None)
+    address = f"{cls.__module__}:{cls.__qualname__}"
+    return next((name for name, value in registered(kind).items() if value == address), None)
 
 
-def adapter(room: str, name: str) -> Callable[[str], Thing] | None:
+def adapter(kind: str, name: str) -> Callable[[str], Thing] | None:
     """Return the function that adapts another library's classes, if `name` is of such a library."""
-    adapters: Mapping[str, str] = getattr(
-        importlib.import_module(f"paretocosmos.{room}"), "ADAPTERS", {}
-    )
+    adapters: Mapping[str, str] = getattr(_import_package(kind), "ADAPTERS", {})
     library = name.partition(":")[0]
     return _import(adapters[library]) if library in adapters else None
 
 
-def build(room: str, spec: Spec, **fixed: typing.Any) -> typing.Any:
-    """Build a thing from its spec; `fixed` are the arguments its room hands over."""
+def build(kind: str, spec: Spec, **fixed: typing.Any) -> typing.Any:
+    """Build a thing from its spec; `fixed` are the arguments its kind hands over."""
     try:
-        return find(room, spec.name)(**fixed, **spec.settings)
+        return find(kind, spec.name)(**fixed, **spec.settings)
     except TypeError as error:
         raise ConfigurationError(
             f"`{spec.name}` cannot be built ({error}); its settings are keyword-only arguments"
         ) from error
 
 
-def summary(room: str, name: str) -> str:
+def summary(kind: str, name: str) -> str:
     """The first line of a thing's docstring."""
-    return (inspect.getdoc(find(room, name)) or "").partition("\n")[0]
+    return (inspect.getdoc(find(kind, name)) or "").partition("\n")[0]
 
 
 def parameters(thing: Thing) -> dict[str, inspect.Parameter]:

@@ -1,4 +1,4 @@
-"""The few types every room shares.
+"""The few types that every subpackage shares.
 
 Shape words: B batch, G ray groups in a batch, J objectives, N rays, P parameters, S seeds.
 """

@@ -23,7 +23,7 @@ from tests.small import files_at_most
 
 import paretocosmos
 from paretocosmos import registry
-from paretocosmos.cli.listing import ROOMS
+from paretocosmos.cli.listing import KINDS
 from paretocosmos.config.resolve import make_plan
 from paretocosmos.config.settings import about_pair, pairs
 from paretocosmos.errors import BenchmarkWarning
@@ -117,8 +117,8 @@ def test_list_is_what_find_finds(cli: Call) -> None:
     assert ended.code == 0
     recipes = found.pop("recipes")
     assert recipes == {name: load_recipe(name).title for name in recipe_names()}
-    assert {room: list(things) for room, things in found.items()} == {
-        room: [*registry.names(room), *(pairs() if room == "methods" else ())] for room in ROOMS
+    assert {kind: list(things) for kind, things in found.items()} == {
+        kind: [*registry.names(kind), *(pairs() if kind == "methods" else ())] for kind in KINDS
     }
     assert found["methods"]["cosmos"] == registry.summary("methods", "cosmos")
     assert found["methods"]["phn_ls"] == about_pair("phn_ls")["summary"]

@@ -15,11 +15,11 @@ from tests.small import few_digits, plan_of
 from torch import nn
 
 from paretocosmos import evaluate, registry
-from paretocosmos.conditioning import PerRayEnsemble, networks_of
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.methods import Separate
+from paretocosmos.nn.conditioning import PerRayEnsemble, networks_of
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import even_rays
 from paretocosmos.pareto.metrics import hypervolume

@@ -10,14 +10,6 @@ import torch
 from tests.small import plan_of
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import (
-    Concat,
-    Conditioning,
-    Hypernet,
-    PerRayEnsemble,
-    Unconditioned,
-    networks_of,
-)
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import (
     Cosmos,
@@ -29,6 +21,14 @@ from paretocosmos.methods import (
     ParetoMtl,
     SingleTask,
     State,
+)
+from paretocosmos.nn.conditioning import (
+    Concat,
+    Conditioning,
+    Hypernet,
+    PerRayEnsemble,
+    Unconditioned,
+    networks_of,
 )
 from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.problems import Problem, Split, load_problem

@@ -11,12 +11,12 @@ import torch
 from tests.small import Joined, plan_of
 from torch import Tensor, nn
 
-from paretocosmos.backbones.lenet import LeNet
-from paretocosmos.conditioning import Concat, TransposedConv
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.methods import Cosmos, Gram, Method, State
+from paretocosmos.nn.backbones.lenet import LeNet
+from paretocosmos.nn.conditioning import Concat, TransposedConv
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import sample_rays
 from paretocosmos.problems import Problem, Split, load_problem
@@ -160,7 +160,7 @@ def test_things_of_ones_own_by_name() -> None:
         f"{__name__}:points",
         method=f"{__name__}:Uniform",
         conditioning=f"{__name__}:Heir",
-        backbone="paretocosmos.backbones.mlp:Mlp",
+        backbone="paretocosmos.nn.backbones.mlp:Mlp",
         settings={"objectives": "3", "factor": "4", "hidden": "5", "layer": "layers.2"},
     )
     assert plan.configuration.problem == Spec(

@@ -3,9 +3,9 @@
 import pytest
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Concat
 from paretocosmos.config.promises import declared, from_outside, promised, undeclared_modules
 from paretocosmos.methods import Cosmos
+from paretocosmos.nn.conditioning import Concat
 
 
 class Silent(nn.Module):

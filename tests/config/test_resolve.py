@@ -11,11 +11,11 @@ import torch
 from tests.small import plan_of
 from torch import nn
 
-from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import networks_of
 from paretocosmos.config.build import as_built
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import RunError
+from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.conditioning import networks_of
 from paretocosmos.registry import Spec
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run

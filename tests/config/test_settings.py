@@ -8,8 +8,6 @@ import pytest
 import torch
 
 from paretocosmos import registry
-from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Concat
 from paretocosmos.config.settings import (
     Configuration,
     distribute,
@@ -23,6 +21,8 @@ from paretocosmos.config.settings import (
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Cosmos, Linear
+from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.conditioning import Concat
 from paretocosmos.problems.table import table
 from paretocosmos.registry import Spec
 
@@ -167,8 +167,8 @@ def test_the_paper_names_networks_where_they_are_not_those_for_the_shape() -> No
     for problem in registry.names("problems"):
         named = paper_network(problem)
         assert named == {} or problem.startswith("celeba")
-        rooms = {"backbone": "backbones", "conditioning": "conditioning"}
-        assert all(name in registry.names(rooms[part]) for part, name in named.items())
+        kinds = {"backbone": "backbones", "conditioning": "conditioning"}
+        assert all(name in registry.names(kinds[part]) for part, name in named.items())
 
 
 # FACTS.md, section 4: PHN alpha .2, lr 1e-4, images 150 epochs, no schedule, a 9x9 first kernel, no

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from paretocosmos import registry
-from paretocosmos.backbones import Backbone
 from paretocosmos.errors import ConfigurationError, MissingExtraError
+from paretocosmos.nn.backbones import Backbone
 from paretocosmos.types import Outputs, map_tensors
 
 NAMES = registry.names("backbones")

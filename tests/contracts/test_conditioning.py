@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos import registry
-from paretocosmos.backbones import Backbone
-from paretocosmos.conditioning import Conditioning, Film
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.nn.backbones import Backbone
+from paretocosmos.nn.conditioning import Conditioning, Film
 from paretocosmos.types import Inputs, Outputs, map_tensors
 
 # what needs heads of its own, or token ids, is tested in its own file

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.inside import in_room
+from tests.inside import registered_in
 from torch import Tensor
 
 from paretocosmos import registry
@@ -158,7 +158,7 @@ def test_what_compares_groups_is_offered_and_explained(objective: Objective) -> 
 
 
 def test_a_new_file_that_compares_groups_is_found_by_all(tmp_path: Path) -> None:
-    with in_room("objectives", "cost_gap", "own_objective", "CostGap", tmp_path) as kind:
+    with registered_in("objectives", "cost_gap", "own_objective", "CostGap", tmp_path) as kind:
         assert fairness_objectives("classes")["cost_gap"] is kind
         assert fairness_objective("cost_gap", "classes", what="`fairness`") is kind
         gap = class_trade([Classes("label", np.array([0, 1]))], 2, "cost_gap")[1]

@@ -1,4 +1,4 @@
-"""What every problem promises, over every file of the room."""
+"""What every problem promises, over every registered problem."""
 
 import math
 import struct

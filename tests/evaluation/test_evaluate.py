@@ -14,12 +14,12 @@ from tests.small import few_digits
 from torch import Tensor, nn
 
 from paretocosmos import evaluate
-from paretocosmos.backbones.lenet import LeNet
-from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Concat, TransposedConv
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import move_batch, move_to_evaluate, predict_at_rays, samples
+from paretocosmos.nn.backbones.lenet import LeNet
+from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.conditioning import Concat, TransposedConv
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import Front, even_rays
 from paretocosmos.problems import Problem, Protocol, Split, load_problem

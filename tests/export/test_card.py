@@ -15,9 +15,9 @@ from markdown_it import MarkdownIt
 from torch import nn
 
 import paretocosmos
-from paretocosmos.conditioning import Concat
 from paretocosmos.export import Exported, export
 from paretocosmos.export.markdown import code, plain, table
+from paretocosmos.nn.conditioning import Concat
 from paretocosmos.problems.tables import Table
 from paretocosmos.runs.run import Run
 

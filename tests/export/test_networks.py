@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos import registry
-from paretocosmos.backbones.lenet import LeNet
-from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.backbones.tabular import Tabular
-from paretocosmos.conditioning import Concat, Conditioning, PerRayEnsemble
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.export import Exported, export
+from paretocosmos.nn.backbones.lenet import LeNet
+from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.backbones.tabular import Tabular
+from paretocosmos.nn.conditioning import Concat, Conditioning, PerRayEnsemble
 from paretocosmos.runs.run import Run
 
 pytestmark = pytest.mark.system  # takes minutes

@@ -16,10 +16,10 @@ import torch
 
 import onnx
 import paretocosmos
-from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
 from paretocosmos.export import Exported, export
 from paretocosmos.export.formats import load_program
+from paretocosmos.nn.conditioning import Concat
 from paretocosmos.problems.tables import Table
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run

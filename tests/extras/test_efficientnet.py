@@ -18,11 +18,11 @@ from tests.small import plan_of
 from torch import Tensor, nn
 
 from paretocosmos import condition, fit, load_run
-from paretocosmos.backbones.efficientnet import EfficientNet
-from paretocosmos.conditioning import PerRayEnsemble, TransposedConv
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, WeightsWarning
-from paretocosmos.layers.norms import FrozenNorm
+from paretocosmos.nn.backbones.efficientnet import EfficientNet
+from paretocosmos.nn.conditioning import PerRayEnsemble, TransposedConv
+from paretocosmos.nn.norms import FrozenNorm
 from paretocosmos.objectives import BinaryCrossEntropy
 from paretocosmos.problems import SPLITS
 from paretocosmos.problems.images.problem import ImageProblem
@@ -268,7 +268,7 @@ def test_else_those_of_the_hub(
 
     monkeypatch.setattr(hub, "hf_hub_download", download)
     monkeypatch.setattr(
-        "paretocosmos.backbones.efficientnet._check_hub_answers", lambda address: None
+        "paretocosmos.nn.backbones.efficientnet._check_hub_answers", lambda address: None
     )
     network = EfficientNet((3, 64, 64), TWO, variant="b0", weights=weights)
     assert network.resolved["weights"] == "google/efficientnet-b0"

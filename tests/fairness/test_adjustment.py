@@ -5,7 +5,6 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.fairness import (
     AdjustedNetwork,
@@ -13,6 +12,7 @@ from paretocosmos.fairness import (
     adjusted_logits,
     joint_probabilities,
 )
+from paretocosmos.nn.backbones.mlp import Mlp
 from paretocosmos.objectives import DemographicParity
 
 ROWS = 12

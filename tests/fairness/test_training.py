@@ -15,11 +15,11 @@ from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
 from paretocosmos import evaluate, fit, load_problem, load_run
-from paretocosmos.conditioning import Film, TrainingTask, Unconditioned, training_task
 from paretocosmos.config.presets import gap_of, preset_network
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import compute_quality, fit_postprocessing, load_samples_for
 from paretocosmos.fairness import AdjustedNetwork
+from paretocosmos.nn.conditioning import Film, TrainingTask, Unconditioned, training_task
 from paretocosmos.objectives import BinaryCrossEntropy, RateObjective
 from paretocosmos.problems import SPLITS, Problem, Split
 from paretocosmos.registry import find

@@ -11,9 +11,9 @@ from safetensors import safe_open
 from torch import nn
 
 from paretocosmos import Conditioning, Front, condition
-from paretocosmos.conditioning import PerRayEnsemble, Unconditioned
 from paretocosmos.errors import ConfigurationError, RunError, UntrustedError
 from paretocosmos.integrations.pretrained import from_pretrained, save_pretrained
+from paretocosmos.nn.conditioning import PerRayEnsemble, Unconditioned
 
 RAY, INPUTS = torch.tensor([0.7, 0.3]), torch.linspace(-1, 1, 18).view(6, 3)
 

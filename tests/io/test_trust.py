@@ -9,10 +9,10 @@ import pytest
 from tests.strangers import PAYLOAD, RECIPE, ROLES, change, mark_of, names
 
 from paretocosmos import evaluate, fit, load_problem, load_run
-from paretocosmos.backbones.mlp import Mlp
 from paretocosmos.errors import ConfigurationError, RunError, UntrustedError
 from paretocosmos.export import export
 from paretocosmos.io.trust import check_names, check_trust, modules_of
+from paretocosmos.nn.backbones.mlp import Mlp
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.runs.record import load_record, read_record
@@ -204,7 +204,7 @@ def test_own_things_may_be_named_in_full() -> None:
     for name in (
         "paretocosmos.methods.cosmos:torch",
         "paretocosmos.methods.base:Method",
-        "paretocosmos.backbones.mlp:Mlp",
+        "paretocosmos.nn.backbones.mlp:Mlp",
         "paretocosmos:fit",
     ):
         with pytest.raises(UntrustedError):

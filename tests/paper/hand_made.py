@@ -73,8 +73,8 @@ def record_of(cell: Experiment, seed: int, front: Front, *, together: int = 5) -
     fixed = cell.method in ("single_task", "pareto_mtl")
     networks = len(front) if fixed else 1
     names = parts_of(cell)
-    rooms = {"method": "methods", "backbone": "backbones", "problem": "problems"}
-    owners = {role: registry.find(rooms.get(role, role), name) for role, name in names.items()}
+    kinds = {"method": "methods", "backbone": "backbones", "problem": "problems"}
+    owners = {role: registry.find(kinds.get(role, role), name) for role, name in names.items()}
     own = distribute(cell.asked, owners | {"training": Training}, lenient=True)
     every = registry.parameters(owners["problem"]).values()
     own["problem"] = {one.name: one.default for one in every} | own["problem"]

@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 from tests.strangers import change
 
 from paretocosmos import fit, load_run
-from paretocosmos.backbones.tabular import Tabular
 from paretocosmos.cli.summary import print_run
 from paretocosmos.errors import ConfigurationError, RunError
+from paretocosmos.nn.backbones.tabular import Tabular
 from paretocosmos.runs import checkpoint
 from paretocosmos.runs.checkpoint import save_tensors
 

@@ -12,9 +12,9 @@ from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
 from paretocosmos import evaluate, registry
-from paretocosmos.conditioning import Unconditioned, networks_of
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import RunError
+from paretocosmos.nn.conditioning import Unconditioned, networks_of
 from paretocosmos.pareto import Front
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem

@@ -22,9 +22,9 @@ from tests.small import files_at_most
 from torch import Tensor, nn
 
 from paretocosmos import evaluate
-from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.methods import Gram, Method, State
+from paretocosmos.nn.conditioning import Concat
 from paretocosmos.pareto import Front, sample_rays
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem

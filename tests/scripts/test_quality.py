@@ -25,5 +25,5 @@ def test_shares_are_of_all_lines_and_poor_files_are_named(tmp_path: Path) -> Non
     found = coverage(tmp_path / "coverage.json")
     assert found["lines"] == 100
     assert found["share"] == pytest.approx(0.7)  # not the mean of shares
-    assert found["rooms"] == pytest.approx({"errors": 1.0, "runs": 60 / 90})
+    assert found["packages"] == pytest.approx({"errors": 1.0, "runs": 60 / 90})
     assert found["least_covered"] == pytest.approx({"runs/run.py": 0.3})  # 51 of 60 are enough

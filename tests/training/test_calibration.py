@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from paretocosmos import evaluate
 from paretocosmos.cli import app
-from paretocosmos.conditioning import Conditioning
 from paretocosmos.evaluation import load_samples_for
+from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto import Front
 from paretocosmos.problems import Problem, Split, load_problem

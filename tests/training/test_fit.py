@@ -22,10 +22,10 @@ from tests.small import few_digits, plan_of
 from torch import Tensor, nn
 
 from paretocosmos import evaluate
-from paretocosmos.conditioning import Concat
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.methods import Cosmos
+from paretocosmos.nn.conditioning import Concat
 from paretocosmos.objectives import MeanSquaredError as Squared
 from paretocosmos.pareto import Front, cosmos_loss, even_rays, sample_rays
 from paretocosmos.pareto.metrics import hypervolume

@@ -18,10 +18,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, WeightedRandomSampler, default_collate
 
 from paretocosmos import DataProblem, Run, fit
-from paretocosmos.conditioning import Conditioning
 from paretocosmos.errors import DataError, FindingWarning, ParetoCosmosError
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import samples
+from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError, accuracy
 from paretocosmos.runs.checkpoint import list_checkpoints
 from paretocosmos.types import Targets

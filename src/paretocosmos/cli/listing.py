@@ -12,18 +12,18 @@ from paretocosmos.config.settings import about_pair, pairs
 from paretocosmos.errors import unknown
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 
-ROOMS = ("problems", "methods", "conditioning", "backbones", "objectives")
+KINDS = ("problems", "methods", "conditioning", "backbones", "objectives")
 
 
 def list_names(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="KIND", help=f"One of {', '.join(ROOMS)}, recipes; by default all."),
+        typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}, recipes; by default all."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List problems, methods, conditionings, backbones, objectives and recipes."""
-    kinds = (*ROOMS, "recipes")
+    kinds = (*KINDS, "recipes")
     if kind is not None and kind not in kinds:
         raise unknown("kind", kind, kinds)
     summaries = {name: _summarize(name) for name in (kinds if kind is None else (kind,))}

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.backbones import Backbone
-from paretocosmos.conditioning import Conditioning, PerRayEnsemble
 from paretocosmos.config.settings import spec_name
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
+from paretocosmos.nn.backbones import Backbone
+from paretocosmos.nn.conditioning import Conditioning, PerRayEnsemble
 from paretocosmos.problems import Problem, split_of
 from paretocosmos.registry import Spec
 from paretocosmos.runtime.device import lacks_memory
@@ -93,10 +93,10 @@ class Blueprint:
         return network
 
 
-def build_checked(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
+def build_checked(base: type, spec: Spec, kind: str, **fixed: Any) -> Any:
     """Build a thing; one from outside may turn out to be something else."""
     try:
-        built = registry.build(room, spec, **fixed)
+        built = registry.build(kind, spec, **fixed)
     except (MemoryError, OverflowError, RuntimeError) as error:
         if not (
             isinstance(error, OverflowError) or lacks_memory(error) or "overflowed" in str(error)
@@ -106,9 +106,9 @@ def build_checked(kind: type, spec: Spec, room: str, **fixed: Any) -> Any:
             f"`{spec.name}` needs more memory than is available with {_given(spec)}: make it "
             "smaller"
         ) from error
-    if not isinstance(built, kind):
+    if not isinstance(built, base):
         raise ConfigurationError(
-            f"`{spec.name}` must give a {kind.__name__}, found {type(built).__name__}"
+            f"`{spec.name}` must give a {base.__name__}, found {type(built).__name__}"
         )
     return built
 

@@ -7,8 +7,10 @@ from typing import Any
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.conditioning import Conditioning
-from paretocosmos.conditioning.layer_search import (
+from paretocosmos.config.presets import CONDITIONINGS, loop_settings
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.nn.conditioning import Conditioning
+from paretocosmos.nn.conditioning.layer_search import (
     ends_quantized,
     find_blocks,
     find_input_layer,
@@ -16,9 +18,7 @@ from paretocosmos.conditioning.layer_search import (
     find_opaque_parent,
     has_weights,
 )
-from paretocosmos.config.presets import CONDITIONINGS, loop_settings
-from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.layers.norms import Norm, with_norm
+from paretocosmos.nn.norms import Norm, with_norm
 from paretocosmos.registry import Spec
 
 SUBPACKAGE = "conditioning"

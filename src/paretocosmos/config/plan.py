@@ -7,7 +7,6 @@ from functools import cached_property
 import torch
 from torch import nn
 
-from paretocosmos.conditioning import networks_of
 from paretocosmos.config.build import Blueprint
 from paretocosmos.config.promises import promised, undeclared_modules
 from paretocosmos.config.settings import (
@@ -16,6 +15,7 @@ from paretocosmos.config.settings import (
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
+from paretocosmos.nn.conditioning import networks_of
 from paretocosmos.problems import Problem, hash_data
 from paretocosmos.runtime.torch_private import Dropout, hooked
 

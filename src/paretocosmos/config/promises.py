@@ -35,7 +35,7 @@ def promised(thing: object, what: str = "traceable") -> bool:
 
     This package's classes are known by where they are from. They could declare it as others do, but
     so would every private layer have to, and one forgotten line would make runs slow without
-    failing a test; the contract tests hold the files of a room to the promise instead.
+    failing a test; the contract tests hold the files of a subpackage to the promise instead.
     """
     said = declared(thing, what)
     return _known(thing) if said is None else said

@@ -169,7 +169,7 @@ def distribute(
     return given
 
 
-def spec_of(room: str, thing: object) -> Spec:
+def spec_of(kind: str, thing: object) -> Spec:
     """The name and settings of a thing that was built by hand.
 
     The constructor's arguments that the thing keeps under their names: keywords, and fields of a
@@ -180,12 +180,12 @@ def spec_of(room: str, thing: object) -> Spec:
         keys |= {field.name for field in dataclasses.fields(thing)}
     taken = inspect.signature(type(thing)).parameters
     settings = {key: kept[key] for key in taken if key in keys and key in kept}
-    return Spec(spec_name(room, type(thing)), settings)
+    return Spec(spec_name(kind, type(thing)), settings)
 
 
-def spec_name(room: str, kind: type) -> str:
+def spec_name(kind: str, cls: type) -> str:
     """Return the registered name of a class, or ``package.module:Class``."""
-    return registry.name_of(room, kind) or f"{kind.__module__}:{kind.__qualname__}"
+    return registry.name_of(kind, cls) or f"{cls.__module__}:{cls.__qualname__}"
 
 
 def _constructor(thing: Callable[..., Any]) -> Callable[..., Any]:

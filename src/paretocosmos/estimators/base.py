@@ -16,7 +16,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.config.presets import batch_size_for
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, FrontWarning, RunError
 from paretocosmos.estimators.base_scores import NAME, BaseScores
@@ -52,6 +51,7 @@ from paretocosmos.evaluation.choose import choose_point
 from paretocosmos.evaluation.evaluate import evaluation_mode
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.files import exists, user_path
+from paretocosmos.nn.conditioning import PerRayEnsemble
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front, Point, get_point
 from paretocosmos.pareto.rays import as_rays

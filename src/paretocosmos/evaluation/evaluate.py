@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.backbones import Backbone
-from paretocosmos.conditioning import Conditioning
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache, key_rays
 from paretocosmos.evaluation.samples import (
@@ -26,6 +24,8 @@ from paretocosmos.evaluation.scoring import (
     build_front,
     compute_table,
 )
+from paretocosmos.nn.backbones import Backbone
+from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import as_rays, even_rays

@@ -13,12 +13,12 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import TrainingTask, training_task
 from paretocosmos.evaluation.evaluate import evaluation_mode
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
 from paretocosmos.evaluation.samples import Shares
 from paretocosmos.evaluation.scoring import compute_score
 from paretocosmos.evaluation.threshold import AtThreshold, get_scores
+from paretocosmos.nn.conditioning import TrainingTask, training_task
 from paretocosmos.objectives import Objective, RateObjective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import Problem, split_of

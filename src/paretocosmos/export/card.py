@@ -13,10 +13,10 @@ import jinja2
 import numpy as np
 
 from paretocosmos._version import __version__
-from paretocosmos.conditioning import Conditioning
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.export.markdown import code, plain, table
 from paretocosmos.export.network import KEY, TAKES, ExportPlan, Takes, has_threshold, list_classes
+from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import GroupObjective, fairness_objectives, measure_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import find_constant

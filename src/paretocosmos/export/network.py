@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos._version import __version__
-from paretocosmos.conditioning import Conditioning, PerRayEnsemble
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.files import one_line
+from paretocosmos.nn.conditioning import Conditioning, PerRayEnsemble
 from paretocosmos.problems.tables import DECISION, MISSING, Answer, Table
 from paretocosmos.runs.run import Run, predicts_at
 from paretocosmos.types import Outputs, map_tensors

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Conditioning, TrainingTask
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.fairness.adjustment import (
     POINTS,
@@ -17,6 +16,7 @@ from paretocosmos.fairness.adjustment import (
     FairnessAdjustment,
     joint_probabilities,
 )
+from paretocosmos.nn.conditioning import Conditioning, TrainingTask
 from paretocosmos.objectives import Objective, RateObjective, weighted_mean
 from paretocosmos.types import Inputs, Outputs, Targets
 

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from paretocosmos import registry
 from paretocosmos._version import __version__
-from paretocosmos.conditioning import Conditioning, PerRayEnsemble, inside
 from paretocosmos.config.settings import spec_name
 from paretocosmos.errors import ConfigurationError, RunError, require_extra
 from paretocosmos.export.card import render_network_card
@@ -31,6 +30,7 @@ from paretocosmos.io.files import (
     write_json,
 )
 from paretocosmos.io.trust import check_names, check_trust
+from paretocosmos.nn.conditioning import Conditioning, PerRayEnsemble, inside
 from paretocosmos.pareto.front import Front
 from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import check_count, load_tensors, save_tensors
@@ -38,7 +38,7 @@ from paretocosmos.runtime.weights import describe_misfit
 
 __all__ = ["from_pretrained", "save_pretrained"]
 
-ROOM = "conditioning"
+KIND = "conditioning"
 ABOUT, WEIGHTS, CARD, CONFIG = "conditioning.json", "model.safetensors", "README.md", "config.json"
 FORMAT = 1
 
@@ -63,7 +63,7 @@ def save_pretrained(
             f"`model` must be a conditioned network, found {type(model).__name__}: make one with "
             "`condition`; a network at a ray has its own `save_pretrained`"
         )
-    name = spec_name(ROOM, type(model))
+    name = spec_name(KIND, type(model))
     if isinstance(model, PerRayEnsemble):
         raise ConfigurationError(
             f"a folder can hold only one network, found {type(model).__name__}, which has several: "
@@ -119,7 +119,7 @@ def from_pretrained(
     """
     place = user_path(folder)
     about = read_json(place / ABOUT)
-    name, objectives, settings = (about.get(k) for k in (ROOM, "objectives", "settings"))
+    name, objectives, settings = (about.get(k) for k in (KIND, "objectives", "settings"))
     if about.get("format") != FORMAT:
         raise RunError(
             f"`{place / ABOUT}` has format {about.get('format')!r}, this version reads {FORMAT}: "
@@ -129,7 +129,7 @@ def from_pretrained(
         raise RunError(
             f"`{place / ABOUT}` is damaged: it does not name a conditioning and its settings"
         )
-    check_names([(ROOM, name)], file=place / ABOUT, trust=check_trust(trust))
+    check_names([(KIND, name)], file=place / ABOUT, trust=check_trust(trust))
     if (network is None) != rebuild:
         found = "both" if rebuild else "neither"
         raise ConfigurationError(
@@ -137,11 +137,11 @@ def from_pretrained(
             f"{about.get('network')} as `network`, or allow it to be built from `{CONFIG}`"
         )
     backbone = _rebuilt(place) if network is None else network
-    takes = registry.parameters(registry.find(ROOM, name))
+    takes = registry.parameters(registry.find(KIND, name))
     if not settings.keys() <= takes.keys():
         raise RunError(f"`{place / ABOUT}` is damaged: `{name}` has no such settings")
     typed = {k: registry.convert(k, v, takes[k].annotation) for k, v in settings.items()}
-    built = registry.build(ROOM, Spec(name, typed), backbone=backbone, objectives=objectives)
+    built = registry.build(KIND, Spec(name, typed), backbone=backbone, objectives=objectives)
     if not isinstance(built, Conditioning):
         raise RunError(f"`{place / ABOUT}` names `{name}`, which is not a conditioning")
     _load(built, place, about.get("left_out"))

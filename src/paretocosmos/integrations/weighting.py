@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos import registry
-from paretocosmos.conditioning import Conditioning
 from paretocosmos.config.build import build_checked
 from paretocosmos.config.presets import check_preset, loop_groups, loop_settings, preset_method
 from paretocosmos.config.settings import distribute, pair_of, spec_name
@@ -23,6 +22,7 @@ from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError, unknown
 from paretocosmos.integrations.batches import collect_target_names, split_by_objective, to_batch
 from paretocosmos.methods import Gram, Method
+from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import Objective
 from paretocosmos.registry import Spec
 from paretocosmos.training.engine.gradients import LossGradients, find_head_modules

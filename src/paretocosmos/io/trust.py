@@ -49,19 +49,19 @@ def check_names(
     """Refuse a file that names code of others which the caller does not trust.
 
     Args:
-        named: rooms, and the names of things in them that are in the file.
+        named: kinds, and the names of things in them that are in the file.
         file: what it is called in a refusal.
         trust: packages and modules whose code may be imported.
     """
     refused = []
-    for room, name in named:
+    for kind, name in named:
         if not _is_name(name):  # which goes into a sentence, and into a command to copy
             raise RunError(f"`{file}` is damaged: {ascii(name)[:60]} is not a valid name")
         if ":" in name:
-            if not _trusted(name, trust) and not _is_registered(room, name):
+            if not _trusted(name, trust) and not _is_registered(kind, name):
                 refused.append(name)
-        elif name not in registry.names(room):
-            known = unknown(room.removesuffix("s"), name, registry.names(room))
+        elif name not in registry.names(kind):
+            known = unknown(kind.removesuffix("s"), name, registry.names(kind))
             raise RunError(f"`{file}` cannot be used here: {known}")
     if refused:
         packages = tuple(
@@ -88,9 +88,9 @@ def _trusted(name: str, trust: Collection[str]) -> bool:
     return any(module == one or module.startswith(f"{one}.") for one in trust)
 
 
-def _is_registered(room: str, name: str) -> bool:
+def _is_registered(kind: str, name: str) -> bool:
     """Return True for the long name of a registered class or function, and for adapted libraries.
 
     No other function of this package may be named: not all of them are safe to call from a file.
     """
-    return registry.adapter(room, name) is not None or name in registry.registered(room).values()
+    return registry.adapter(kind, name) is not None or name in registry.registered(kind).values()

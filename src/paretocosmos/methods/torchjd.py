@@ -185,8 +185,8 @@ def _keyword(name: str, default: object) -> inspect.Parameter:
 
 def class_of(part: str) -> Any:
     """TorchJD's class of that name, if it can be a method here."""
-    for room in ("scalarization", "aggregation"):
-        kind = getattr(_torchjd(part, room), part, None)
+    for package in ("scalarization", "aggregation"):
+        kind = getattr(_torchjd(part, package), part, None)
         if isinstance(kind, type):
             why = _refusal(kind, part)
             if why is None:
@@ -201,8 +201,8 @@ def class_of(part: str) -> Any:
 def accepted() -> list[str]:
     """The names of TorchJD's classes that can be methods here."""
     # a name of both is a scalariser, which costs no Gram matrix
-    every = (_torchjd("methods", room) for room in ("aggregation", "scalarization"))
-    found = {name: getattr(room, name) for room in every for name in room.__all__}
+    every = (_torchjd("methods", package) for package in ("aggregation", "scalarization"))
+    found = {name: getattr(package, name) for package in every for name in package.__all__}
     return sorted(name for name, kind in found.items() if _refusal(kind, name) is None)
 
 
@@ -239,7 +239,7 @@ def _preference(kind: Any) -> str | None:
     return next((name for name in PREFERENCES if name in taken), None)
 
 
-def _torchjd(part: str, room: str) -> Any:
+def _torchjd(part: str, package: str) -> Any:
     if importlib.util.find_spec("torchjd") is None:
         raise MissingExtraError("torchjd", "torchjd", f"`torchjd:{part}`")
-    return importlib.import_module(f"torchjd.{room}")
+    return importlib.import_module(f"torchjd.{package}")

@@ -35,7 +35,7 @@ from paretocosmos.paper.recipe import Experiment
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import each_alone
 from paretocosmos.runs.checkpoint import clean_run_folder
-from paretocosmos.runs.record import ROOMS, read_record
+from paretocosmos.runs.record import KINDS, read_record
 from paretocosmos.training.fit import Progress, fit
 
 if TYPE_CHECKING:
@@ -379,8 +379,8 @@ def find_differences(
     if options is not None and options.device != "auto":  # whichever of several GPUs
         before, asked = (str(d).partition(":")[0] for d in (record.get("device"), options.device))
         facts.append(("device", before, asked))
-    settings = {role: record[role]["settings"] for role in ROOMS if record[role] is not None}
-    owners = {role: registry.find(ROOMS[role], record[role]["name"]) for role in settings}
+    settings = {role: record[role]["settings"] for role in KINDS if record[role] is not None}
+    owners = {role: registry.find(KINDS[role], record[role]["name"]) for role in settings}
     settings["training"] = record["training"]
     # settings that are not asked for have their defaults, which an earlier version may have changed
     defaults = {

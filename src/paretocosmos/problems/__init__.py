@@ -74,7 +74,7 @@ REGISTRY = {
 
 
 def problem_name(name: str) -> str:
-    """The name of a problem in this room: the path of a table means `table`.
+    """The name of a problem in this subpackage: the path of a table means `table`.
 
     >>> problem_name("loans.csv"), problem_name("adult")
     ('table', 'adult')
@@ -92,7 +92,7 @@ def load_problem(
     """Load a problem by name.
 
     Args:
-        name: a file of this room, ``package.module:function``, or the path of a table (a CSV,
+        name: a name of the registry, ``package.module:function``, or the path of a table (a CSV,
             TSV or Parquet file), which is the problem `table`.
         protocol: ``"clean"`` or ``"paper"``; the problem's own default if left out.
         data: where the problem's files are, for those that read any.

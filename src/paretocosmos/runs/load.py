@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.conditioning import PerRayEnsemble
 from paretocosmos.config.build import Blueprint
 from paretocosmos.config.settings import NETWORK
 from paretocosmos.errors import ConfigurationError, DataError, RunError, unknown
@@ -17,6 +16,7 @@ from paretocosmos.io.files import one_line, read_json, user_path
 from paretocosmos.io.progress import status
 from paretocosmos.io.signatures import fingerprint_of, read_public_key
 from paretocosmos.io.trust import modules_of
+from paretocosmos.nn.conditioning import PerRayEnsemble
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
 from paretocosmos.problems.tables import Table, TableProblem, label_rows

@@ -39,7 +39,7 @@ MODEL = "model.safetensors"
 LONGEST = 200  # letters of an objective in a sentence
 
 # What a record names, and where it is to be found.
-ROOMS = {
+KINDS = {
     "problem": "problems",
     "method": "methods",
     "conditioning": "conditioning",
@@ -186,8 +186,8 @@ def read_record(
     record = _checked(folder, found)
     renamed = rename_record(record)
     named = [
-        (room, renamed[role]["name"])
-        for role, room in ROOMS.items()
+        (kind, renamed[role]["name"])
+        for role, kind in KINDS.items()
         if renamed[role] is not None and role not in given
     ]
     check_names(named, file=folder / "run.json", trust=trusted)

@@ -17,11 +17,11 @@ import torch
 from starlette.exceptions import HTTPException
 from torch.nn import functional as F
 
-from paretocosmos.conditioning import PerRayEnsemble
-from paretocosmos.conditioning.hypernet import Hypernet
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
 from paretocosmos.export.network import KEY
 from paretocosmos.io.files import one_line
+from paretocosmos.nn.conditioning import PerRayEnsemble
+from paretocosmos.nn.conditioning.hypernet import Hypernet
 from paretocosmos.problems.tables import DECISION, Answer
 from paretocosmos.runs.run import Run
 from paretocosmos.serving.metrics import Metrics

@@ -61,7 +61,7 @@ class Chooser:
     """Answers requests one after the other, in a thread of its own.
 
     It has a copy of the network, since predictions are made at the same time in another thread, and
-    a conditioned network is for one thread at a time (`conditioning/injection.py`).
+    a conditioned network is for one thread at a time (`nn/conditioning/injection.py`).
 
     It keeps the data, the network's outputs and its answers. A table is read as soon as the server
     starts; other data may be large, and is read when somebody asks.

@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos import registry
-from paretocosmos.conditioning import networks_of
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.presets import METHODS
 from paretocosmos.config.resolve import PlanOptions, make_plan
-from paretocosmos.config.settings import (
-    pairs,
-)
+from paretocosmos.config.settings import pairs
 from paretocosmos.config.training import Training
 from paretocosmos.errors import (
     ConfigurationError,
@@ -26,6 +23,7 @@ from paretocosmos.errors import (
     unknown,
 )
 from paretocosmos.io.files import sweep
+from paretocosmos.nn.conditioning import networks_of
 from paretocosmos.pareto.rays import each_alone
 from paretocosmos.problems import Problem, problem_name
 from paretocosmos.runs.folders import choose_folder, refuse_one_run, refuse_other
@@ -238,11 +236,8 @@ def compare(
         _preflight(plans, engine)
         folder, places = _places(out, lead.problem.name, wanted, resume=resume)
         _take_up(folder, plans, places, all_seeds if resume else ())
-        callbacks_by_name = {
-            name: follow(name, plan.training.epochs)
-            or (callable(progress) and partial(progress, name))
-            for name, plan in plans.items()
-        }
+        how |= {"resume": resume, "engine": engine, "report": False, "callbacks": callbacks}
+        bars = {name: follow(name, plan.training.epochs) for name, plan in plans.items()}
 
         def train(method: str) -> list[Run]:
             options: FitOptions = {
@@ -250,11 +245,7 @@ def compare(
                 "method": method,
                 "settings": own[method],
                 "out": places[method],
-                "resume": resume,
-                "engine": engine,
-                "progress": callbacks_by_name[method],
-                "report": False,
-                "callbacks": callbacks,
+                "progress": bars[method] or (callable(progress) and partial(progress, method)),
             }
             return fit(lead.problem, seeds=all_seeds, **options)
 

@@ -12,13 +12,13 @@ import torch
 from torch import nn
 
 from paretocosmos._version import __version__
-from paretocosmos.conditioning import networks_of
 from paretocosmos.config.plan import Plan, check_seed
 from paretocosmos.config.resolve import PlanOptions, make_plan
 from paretocosmos.errors import ConfigurationError, DataError, LostProcessError, RunError
 from paretocosmos.io.files import sweep
 from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
+from paretocosmos.nn.conditioning import networks_of
 from paretocosmos.problems import Problem
 from paretocosmos.runs.folders import Job, choose_run_folders, claim_runs, flatten, with_resume_hint
 from paretocosmos.runs.load import load_run

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import TrainingTask, training_task
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.promises import from_outside
 from paretocosmos.methods import Method
+from paretocosmos.nn.conditioning import TrainingTask, training_task
 from paretocosmos.objectives import Objective
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.engine import (

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import inside
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, unknown
 from paretocosmos.evaluation.evaluate import evaluate_shares, evaluation_mode, predict_at_rays
 from paretocosmos.evaluation.samples import Samples, move_batch
 from paretocosmos.io.files import one_line
 from paretocosmos.methods import Method
+from paretocosmos.nn.conditioning import inside
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import SPLITS, Problem, Source, scored_on, shares_of, split_of

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Conditioning, networks_of, training_task
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, DivergedError, FindingWarning, FrontWarning, RunError
 from paretocosmos.evaluation.diagnostics import diagnose
@@ -24,6 +23,7 @@ from paretocosmos.evaluation.postprocessing import compute_quality, fit_postproc
 from paretocosmos.evaluation.samples import Shares
 from paretocosmos.io.files import write_json
 from paretocosmos.methods import Method, State
+from paretocosmos.nn.conditioning import Conditioning, networks_of, training_task
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays

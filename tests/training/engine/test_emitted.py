@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
-from paretocosmos.conditioning import Hypernet, HypernetOutput
+from paretocosmos.nn.conditioning import Hypernet, HypernetOutput
 from paretocosmos.training.engine.gradients import (
     HypernetGradients,
     HypernetWithFeatures,

@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Concat
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Cosmos, Gram, State
+from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.conditioning import Concat
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.training.engine import (
     ENGINES,

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.autograd.functional import jacobian
 from torch.func import functional_call
 
-from paretocosmos.conditioning import Unconditioned, inside
 from paretocosmos.methods import Cosmos, Epo, Mgda, ParetoMtl
+from paretocosmos.nn.conditioning import Unconditioned, inside
 from paretocosmos.training.engine.gradients import LossGradients, find_head_modules
 
 DOUBLE = torch.float64

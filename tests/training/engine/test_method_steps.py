@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos import registry
-from paretocosmos.backbones.lenet import LeNet
-from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Concat, Conditioning, Hypernet, Unconditioned
 from paretocosmos.methods import Method, State
+from paretocosmos.nn.backbones.lenet import LeNet
+from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.conditioning import Concat, Conditioning, Hypernet, Unconditioned
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError, Objective
 from paretocosmos.training.engine import Step, make_step
 from paretocosmos.training.engine.tracing import TracedStep

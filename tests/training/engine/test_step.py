@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.backbones.lenet import LeNet
-from paretocosmos.backbones.mlp import Mlp
-from paretocosmos.conditioning import Concat, Conditioning, TransposedConv
 from paretocosmos.methods import Cosmos, Gram, Linear, Method, State
+from paretocosmos.nn.backbones.lenet import LeNet
+from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.conditioning import Concat, Conditioning, TransposedConv
 from paretocosmos.objectives import CrossEntropy, GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto import cosmos_loss
 from paretocosmos.training.engine import Step, StepResult, make_step

@@ -1,4 +1,4 @@
-"""Several processes that train one run: the one room that says torch.distributed."""
+"""Several processes that train one run: the only subpackage that uses torch.distributed."""
 
 from paretocosmos.runtime.distributed._processes import ALONE, Processes, join
 

@@ -7,8 +7,8 @@ from typing import TypeGuard
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Hypernet, HypernetOutput, heads_of, inside
 from paretocosmos.methods import Method
+from paretocosmos.nn.conditioning import Hypernet, HypernetOutput, heads_of, inside
 from paretocosmos.types import Inputs, Outputs
 
 LAST_LAYER = "emit"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.conditioning import Conditioning
+from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.runtime.torch_private import fused_adam_, lerp_all_, scale_all_
 
 # The CUDA kernel gives 65,536 numbers to one block, which is most of a small network: cut into

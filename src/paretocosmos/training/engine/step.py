@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from paretocosmos.conditioning import Conditioning, HypernetOutput
 from paretocosmos.config.promises import promised
 from paretocosmos.methods import Gram, Method, State
+from paretocosmos.nn.conditioning import Conditioning, HypernetOutput
 from paretocosmos.objectives import Objective
 from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.training.engine.gradients import (

@@ -1,1 +1,0 @@
-"""What networks are made of beside torch's own layers."""

@@ -1,0 +1,70 @@
+"""Conditioning: how a ray enters a network.
+
+`base.py` has the contract, `injection.py` explains how a ray reaches layers of somebody else's
+network, and `REGISTRY` lists the conditionings.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from paretocosmos.nn.conditioning.base import (
+    Conditioning,
+    TrainingTask,
+    heads_of,
+    inside,
+    training_task,
+)
+from paretocosmos.nn.conditioning.unconditioned import PerRayEnsemble, Unconditioned, networks_of
+
+if TYPE_CHECKING:
+    from paretocosmos.nn.conditioning.concat import Concat
+    from paretocosmos.nn.conditioning.film import Film
+    from paretocosmos.nn.conditioning.hypernet import Hypernet, HypernetOutput
+    from paretocosmos.nn.conditioning.low_rank import Lora
+    from paretocosmos.nn.conditioning.token import Token
+    from paretocosmos.nn.conditioning.transposed_conv import TransposedConv
+
+__all__ = [
+    "REGISTRY",
+    "Concat",
+    "Conditioning",
+    "Film",
+    "Hypernet",
+    "HypernetOutput",
+    "Lora",
+    "PerRayEnsemble",
+    "Token",
+    "TrainingTask",
+    "TransposedConv",
+    "Unconditioned",
+    "heads_of",
+    "inside",
+    "networks_of",
+    "training_task",
+]
+
+REGISTRY = {
+    "concat": "paretocosmos.nn.conditioning.concat:Concat",
+    "fairness_adjustment": "paretocosmos.fairness.network:AdjustedNetwork",
+    "film": "paretocosmos.nn.conditioning.film:Film",
+    "hypernet": "paretocosmos.nn.conditioning.hypernet:Hypernet",
+    "lora": "paretocosmos.nn.conditioning.low_rank:Lora",
+    "none": "paretocosmos.nn.conditioning.unconditioned:Unconditioned",
+    "token": "paretocosmos.nn.conditioning.token:Token",
+    "transposed_conv": "paretocosmos.nn.conditioning.transposed_conv:TransposedConv",
+}
+"""Every conditioning by its name: the module and the class in it."""
+
+_MODULES = {
+    name: module
+    for module, _, name in (address.partition(":") for address in REGISTRY.values())
+    if module.startswith(__name__)
+}
+_MODULES["HypernetOutput"] = _MODULES["Hypernet"]
+
+
+def __getattr__(name: str) -> object:
+    """Import a class of `REGISTRY` when it is first asked for: listing them stays cheap."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

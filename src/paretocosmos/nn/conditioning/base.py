@@ -1,0 +1,288 @@
+"""The contract of a conditioning."""
+
+import copy
+import functools
+import inspect
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.types import Inputs, Outputs
+
+
+def heads_of(network: nn.Module) -> tuple[str, ...]:
+    """Return the modules that serve single objectives, by dotted name, if a network declares them.
+
+    Its attribute `heads` holds their names, or is the module itself. Anything else of that name,
+    such as a number of attention heads, is ignored.
+    """
+    heads = getattr(network, "heads", ())
+    if isinstance(heads, nn.Module):
+        return ("heads",)
+    names = (heads,) if isinstance(heads, str) else heads
+    are_names = isinstance(names, tuple | list) and all(isinstance(n, str) for n in names)
+    return tuple(names) if are_names else ()
+
+
+def inside(name: str, modules: tuple[str, ...]) -> bool:
+    """Return True if a module or parameter is, or belongs to, one of these, by dotted names."""
+    return any(f"{name}.".startswith(f"{module}.") for module in modules)
+
+
+@dataclass(frozen=True)
+class TrainingTask:
+    """What training optimises, where that may be something else than a network's own outputs.
+
+    Attributes:
+        network: ``forward(inputs, ray) -> outputs``; shares its parameters, and their names, with
+            the whole network.
+        objectives: what reads these outputs.
+        fit: sets what the ray enters by, given outputs and targets of training rows after an epoch,
+            and ``quick=True`` while training goes on. `None` where the ray enters the network; else
+            training sees no ray.
+        at_rays: with `fit`, turns these outputs into those of the whole network at N rays.
+    """
+
+    network: nn.Module
+    objectives: tuple[Any, ...]
+    fit: Callable[..., None] | None = None
+    at_rays: Callable[[Outputs, Tensor], Outputs] | None = None
+
+
+def training_task(model: nn.Module, objectives: Sequence[Any]) -> TrainingTask:
+    """Return `Conditioning.training_task`, or the usual task for any other network."""
+    if isinstance(model, Conditioning):
+        return model.training_task(objectives)
+    return TrainingTask(model, tuple(objectives))
+
+
+class Conditioning(nn.Module, ABC):
+    """A network that also takes a ray: ``forward(inputs, ray) -> outputs``.
+
+    Args:
+        backbone: the network; a copy is conditioned, the one handed over is left alone.
+        objectives: entries in a ray, J.
+
+    >>> from paretocosmos import condition
+    >>> model = condition(nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)), objectives=2)
+    >>> model(torch.zeros(4, 3), torch.tensor([0.3, 0.7])).shape
+    torch.Size([4, 1])
+    """
+
+    traceable: ClassVar[bool] = False
+    """`True` promises that its code, and that of all modules inside, decides nothing in Python from
+    values of tensors and keeps no Python state between steps, so that fast engines and stacks of
+    seeds may run it; a subclass declares it anew."""
+
+    disclosure: ClassVar[str] = ""
+    """A sentence for model cards where groups are compared; `{columns}` are what it reads."""
+
+    settings: Mapping[str, Any]
+    """The keyword arguments it was built with, for whoever saves it."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls):
+            cls.__init__ = _record_settings(cls.__init__)  # type: ignore[method-assign]
+
+    def __init__(self, backbone: nn.Module, objectives: int) -> None:
+        super().__init__()
+        self.__dict__.setdefault("settings", {})  # of one without a constructor of its own
+        self.ends: Tensor | None
+        self.register_buffer("ends", None)
+        self.objectives = _to_int(objectives)
+        if self.objectives < 1:
+            raise ConfigurationError(f"`objectives` must be at least 1, found {objectives}")
+        self._keywords = _get_keywords(backbone)
+        self.has_cache = _has_cache(backbone)
+        try:
+            self.backbone = copy.deepcopy(backbone, _copy_computed_weights(backbone))
+        except (RuntimeError, TypeError) as error:
+            raise ConfigurationError(
+                f"a network is copied before it is conditioned, which {type(backbone).__name__} "
+                f"does not allow ({error}): remove what earlier calls stored in it"
+            ) from error
+
+    @classmethod
+    def outputs_for(
+        cls, outputs: int | Mapping[str, int], settings: Mapping[str, Any]
+    ) -> int | Mapping[str, int]:
+        """Return the outputs that the backbone needs for a problem's; the same by default."""
+        del settings
+        return outputs
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The modules that serve single objectives, by dotted name, where the backbone says so."""
+        return tuple(f"backbone.{name}" for name in heads_of(self.backbone))
+
+    @property
+    def includes_ends(self) -> bool:
+        """Whether the ends of the simplex are worth asking for, once the network is trained."""
+        return self.ends is not None
+
+    @property
+    def ray_parameters(self) -> frozenset[str]:
+        """The parameters that read the ray, by dotted name: with all of them 0 it changes nothing.
+
+        The others are the backbone's own. By default, all that the conditioning has beside it; one
+        that puts parameters into the backbone names those too.
+        """
+        names = (name for name, _ in self.named_parameters())
+        return frozenset(name for name in names if not inside(name, ("backbone",)))
+
+    @abstractmethod
+    def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
+        """Map inputs ``[B, ...]`` and rays ``[J]``, ``[G, J]`` or ``[B, J]`` to outputs.
+
+        With G rays the batch is G groups of B/G neighbouring samples, one ray each.
+        """
+
+    @abstractmethod
+    def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
+        """Map inputs ``[B, ...]`` under every one of N rays ``[N, J]`` to outputs ``[N, B, ...]``.
+
+        What does not depend on the ray is computed once.
+        """
+
+    def at(self, ray: Tensor | Sequence[float], *, merge: bool = False) -> nn.Module:
+        """The network at one ray: an ordinary module, called as the network was, without a ray.
+
+        It shares its weights with this one. Methods and attributes of the network, such as
+        `generate` and `config`, are there too.
+
+        Args:
+            ray: one ray, ``[J]``.
+            merge: fold what the ray amounts to into a copy of the network's own weights, and give
+                that copy, of the network's own class; refused where that would not be exact.
+
+        >>> from paretocosmos.nn.conditioning.low_rank import Lora
+        >>> model = Lora(nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)), 2)
+        >>> model.at([0.7, 0.3])(torch.zeros(4, 3)).shape
+        torch.Size([4, 1])
+        >>> type(model.at([0.7, 0.3], merge=True)).__name__
+        'Sequential'
+        """
+        from paretocosmos.nn.conditioning.fixed_ray import fix_ray
+
+        return fix_ray(self, ray, merge=merge)
+
+    def with_ray(self, ray: Tensor, function: Callable[[nn.Module], Any]) -> Any:
+        """Call a function of the backbone while the backbone is at a ray, ``[J]``."""
+        raise ConfigurationError(
+            f"{type(self).__name__} works on the outputs of the network, so its other methods "
+            "cannot be called at a ray: define `with_ray`"
+        )
+
+    def _call_method(
+        self, name: str, ray: Tensor, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> Any:
+        """Call a method of the backbone at a ray, such as `generate`."""
+        return self.with_ray(ray, lambda network: getattr(network, name)(*args, **named))
+
+    def training_task(self, objectives: Sequence[Any]) -> TrainingTask:
+        """Return what is optimised: by default the objectives of this network's own outputs."""
+        return TrainingTask(self, tuple(objectives))
+
+    def call(self, inputs: Inputs) -> Outputs:
+        """Call the backbone; a mapping is passed on as keywords, or as a whole."""
+        args, named = self._arguments(inputs)
+        outputs: Outputs = self.backbone(*args, **named)
+        return outputs
+
+    def _arguments(self, inputs: Inputs) -> tuple[tuple[Inputs, ...], dict[str, Any]]:
+        """Return the arguments with which to call the backbone.
+
+        A mapping becomes keywords. It stays one argument where `forward` has no parameters of
+        these names, as in ``forward(batch: dict)``.
+        """
+        # every call is one for whole inputs: a cache would only hold memory, and cannot be vmapped
+        defaults: dict[str, Any] = {"use_cache": False} if self.has_cache else {}
+        if not isinstance(inputs, Mapping):
+            return (inputs,), defaults
+        names = self._keywords
+        whole = names is not None and inputs and not any(name in names for name in inputs)
+        return ((inputs,), defaults) if whole else ((), defaults | dict(inputs))
+
+    def rays_for(self, ray: Tensor) -> Tensor:
+        """Check a ray's last axis and bring it to ``[G, J]``, between the useful ends."""
+        shape = _get_shape(ray)
+        if len(shape) not in (1, 2) or shape[-1] != self.objectives:
+            raise ConfigurationError(
+                f"a ray must have shape [{self.objectives}], or [G, {self.objectives}] with one "
+                f"ray per group of samples; found {tuple(shape)}"
+            )
+        rays = ray.unsqueeze(0) if ray.ndim == 1 else ray
+        return rays if self.ends is None else rays @ self.ends.to(rays)
+
+    def calibrate(self, ends: Tensor) -> None:
+        """Map the simplex onto the rays between these ends, ``[J, J]``, one for each objective."""
+        self.ends = ends.to(next(self.parameters()).device)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
+        if f"{prefix}ends" in state_dict and self.ends is None:  # trained, and calibrated since
+            self.calibrate(torch.empty(self.objectives, self.objectives))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _get_keywords(network: nn.Module) -> frozenset[str] | None:
+    """Return the names of the arguments of a network's `forward`; `None` if it takes any."""
+    parameters = inspect.signature(network.forward).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return frozenset(p.name for p in parameters)
+
+
+def _has_cache(network: nn.Module) -> bool:
+    """Return whether a language model of `transformers` may keep keys and values between calls."""
+    base: Any = getattr(network, "get_base_model", lambda: network)  # of a model of PEFT
+    return "use_cache" in inspect.signature(base().forward).parameters
+
+
+def _copy_computed_weights(network: nn.Module) -> dict[int, Tensor]:
+    """Copy weights that a hook computes anew at each call, as the old `weight_norm` does.
+
+    They carry gradients, and such a tensor cannot be copied otherwise.
+    """
+    return {
+        id(weight): weight.detach().clone()
+        for part in network.modules()
+        for name, weight in vars(part).items()
+        if isinstance(weight, Tensor) and any(hasattr(part, name + of) for of in ("_g", "_orig"))
+    }
+
+
+def _record_settings(build: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a constructor so that it records its settings; the outermost call counts."""
+
+    @functools.wraps(build)
+    def build_and_record(self: Conditioning, *args: Any, **named: Any) -> None:
+        arguments = ("backbone", "objectives")
+        settings = {name: value for name, value in named.items() if name not in arguments}
+        self.__dict__.setdefault("settings", settings)
+        build(self, *args, **named)
+
+    return build_and_record
+
+
+def _to_int(objectives: object) -> int:
+    try:
+        return operator.index(objectives)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise ConfigurationError(
+            f"`objectives` must be a whole number, found {objectives!r}"
+        ) from error
+
+
+def _get_shape(ray: object) -> torch.Size:
+    if not isinstance(ray, Tensor):
+        raise ConfigurationError(
+            f"a ray must be a tensor, found {type(ray).__name__}: wrap it in torch.tensor(...)"
+        )
+    return ray.shape

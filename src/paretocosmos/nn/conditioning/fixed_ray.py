@@ -1,0 +1,237 @@
+"""A conditioned network at one preference, as an ordinary module."""
+
+import copy
+import inspect
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.nn.conditioning.base import Conditioning
+from paretocosmos.nn.conditioning.concat import SplitLinear
+from paretocosmos.nn.conditioning.film import Modulated
+from paretocosmos.nn.conditioning.hypernet import Hypernet
+from paretocosmos.nn.conditioning.injection import ConditionedLayer, InjectedConditioning
+from paretocosmos.nn.conditioning.layer_types import get_base_layer, is_conv1d
+from paretocosmos.nn.conditioning.low_rank import LowRank
+from paretocosmos.nn.conditioning.unconditioned import PerRayEnsemble, Unconditioned
+from paretocosmos.pareto.rays import as_rays
+from paretocosmos.runtime.torch_private import BatchOrInstanceNorm
+
+# Methods that save the network, which only an ordinary one of its class can do.
+WRITE_METHODS = ("save_pretrained", "push_to_hub")
+
+
+class FixedRay(nn.Module):
+    """A conditioned network with its ray fixed: called as the network was before.
+
+    What else the network has is there too: attributes as they are, methods such as `generate` with
+    the ray set while they run. `save_pretrained` writes the merged network, which is an ordinary
+    one of its class; it is refused where merging is not exact.
+
+    Args:
+        model: the conditioned network; its weights are shared, not copied.
+        ray: ``[J]``.
+    """
+
+    ray: Tensor
+
+    def __init__(self, model: Conditioning, ray: Tensor) -> None:
+        super().__init__()
+        self.conditioned = model
+        self.register_buffer("ray", ray)
+        self._names = _get_argument_names(model.backbone)
+        self.train(model.training)
+
+    def forward(self, *args: Any, **named: Any) -> Any:
+        """Call the network at the ray with the arguments that it takes."""
+        inputs: Any = args[0] if len(args) == 1 and not named else None
+        if inputs is None:
+            if len(args) > len(self._names):
+                raise ConfigurationError(
+                    "a network at a ray takes one positional argument, or as many as its `forward` "
+                    f"has, here {len(self._names)}; found {len(args)}: pass them by name"
+                )
+            inputs = dict(zip(self._names, args, strict=False)) | named
+        if self.conditioned.has_cache and (self._names or isinstance(inputs, Mapping)):
+            mapping = inputs if isinstance(inputs, Mapping) else {self._names[0]: inputs}
+            inputs = {"use_cache": None, **mapping}  # as the network's own configuration has it
+        return self.conditioned(inputs, self.ray)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name.startswith("__"):
+                raise
+        model: Any = super().__getattr__("conditioned")
+        attribute = getattr(model.backbone, name)
+        if not inspect.ismethod(attribute):
+            return attribute
+        if name in WRITE_METHODS:
+            return getattr(merge_ray(model, self.ray), name)
+
+        def call_at_ray(*args: Any, **named: Any) -> Any:
+            return model._call_method(name, self.ray, args, named)
+
+        return call_at_ray
+
+    def extra_repr(self) -> str:
+        return f"ray={[round(weight, 4) for weight in self.ray.tolist()]}"
+
+
+def fix_ray(model: Conditioning, ray: Tensor | Sequence[float], *, merge: bool) -> nn.Module:
+    """Return the network at one ray; with `merge` a network of its own class."""
+    (one_ray, *more) = as_rays(ray, model.objectives)
+    if more:
+        raise ConfigurationError(
+            f"`at` takes one ray, found {1 + len(more)}: call the model with all of them, "
+            "`model(inputs, rays)`"
+        )
+    if isinstance(ray, Tensor):  # in the precision it has
+        one_ray = ray.detach().reshape(-1)
+    if isinstance(model, PerRayEnsemble):
+        network, its_ray = model.nearest(one_ray)
+        if isinstance(network, Conditioning):
+            return fix_ray(network, its_ray, merge=merge)
+    like = next((p for p in model.parameters() if p.is_floating_point()), one_ray)
+    placed = one_ray.to(like.device, like.dtype)
+    return merge_ray(model, placed) if merge else FixedRay(model, placed)
+
+
+def _get_argument_names(network: nn.Module) -> tuple[str, ...]:
+    """Return the names of the positional arguments of the network's `forward`."""
+    try:
+        parameters = inspect.signature(network.forward).parameters.values()
+    except (TypeError, ValueError):  # compiled from another language
+        return ()
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return tuple(p.name for p in parameters if p.kind in positional)
+
+
+# Layers of one matrix, or of one scale and shift, per channel of what they give.
+MATRICES = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+NORMS = (BatchOrInstanceNorm, nn.LayerNorm, nn.GroupNorm)
+
+
+def merge_ray(model: Conditioning, ray: Tensor) -> nn.Module:
+    """Copy the network and fold one ray ``[J]`` into its own weights, where that is exact.
+
+    While the network is called under a ray, a conditioned layer knows what the ray amounts to. If
+    that is a matrix or a bias, it is added to the layer's own, and the layer takes its place again.
+
+    Raises:
+        ConfigurationError: where the outputs would not be those of the model at that ray.
+    """
+    if isinstance(model, Hypernet):
+        return model.network_at(ray)
+    whole = copy.deepcopy(model)
+    with torch.no_grad():
+        if not isinstance(whole, InjectedConditioning | Unconditioned):
+            raise _cannot_merge(f"{type(model).__name__} does not enter the network by its weights")
+        network: nn.Module = whole.with_ray(ray, _fold_layers)
+    return network
+
+
+def _cannot_merge(reason: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"`merge` must fold the ray into the weights exactly, but {reason}: use `at(ray)` "
+        "without `merge`"
+    )
+
+
+def _fold_layers(network: nn.Module) -> nn.Module:
+    """Replace the conditioned layers by folded ones, the innermost first."""
+    places = [
+        (name, module)
+        for name, module in network.named_modules()
+        if isinstance(module, ConditionedLayer)
+    ]
+    for name, conditioned in reversed(places):  # what is inside another comes after it
+        layer = _fold(network, name, conditioned)
+        modules = network.named_modules(remove_duplicate=False)
+        for path in [path for path, module in modules if module is conditioned]:
+            if path == "":
+                network = layer
+            else:
+                network.set_submodule(path, layer)
+    return network
+
+
+def _fold(network: nn.Module, path: str, conditioned: ConditionedLayer) -> nn.Module:
+    """Return the layer inside, changed as the current ray changes it."""
+    term = conditioned.current().term[0]
+    layer: nn.Module = conditioned.layer
+    if isinstance(conditioned, LowRank):
+        base = get_base_layer(layer)  # of an adapter: what that adds stays beside it
+        _check_own_weight(network, path, base)
+        rank = conditioned.writes.shape[1] // len(term)
+        scales = term.to(conditioned.writes).repeat_interleave(rank)
+        change = (conditioned.writes * scales) @ conditioned.reads.weight.flatten(1)
+        _add(base, change, None if conditioned.shifts is None else term @ conditioned.shifts)
+    elif isinstance(conditioned, SplitLinear):
+        _check_own_weight(network, path, layer)
+        _add(layer, None, conditioned.ray.weight @ term)
+    elif isinstance(conditioned, Modulated):
+        last = layer
+        while type(last) is nn.Sequential and len(last):
+            last = last[-1]
+        if not _can_scale(last):
+            raise _cannot_merge(
+                f"the scale and shift at `{path}` come after {type(layer).__name__}, which does "
+                "not end in a linear layer, a convolution, or a normalisation with a bias"
+            )
+        _check_own_weight(network, path, last)
+        scale, shift = term.chunk(2)
+        _scale(last, 1 + scale, shift)
+    else:
+        kind = type(layer).__name__
+        raise _cannot_merge(f"what the ray adds at `{path}` is no weight of {kind}")
+    return layer
+
+
+def _check_own_weight(network: nn.Module, path: str, layer: nn.Module) -> None:
+    """Raise if a layer's weight is shared with another, or computed from other parameters."""
+    if parametrize.is_parametrized(layer):
+        raise _cannot_merge(f"the weight at `{path}` is computed by a parametrisation")
+    holders = Counter(
+        parameter for module in network.modules() for parameter in module.parameters(recurse=False)
+    )
+    if holders[layer.weight] > 1:  # type: ignore[index]
+        raise _cannot_merge(f"the weight at `{path}` is shared with another layer")
+
+
+def _add(layer: Any, weight: Tensor | None, bias: Tensor | None) -> None:
+    """Add to a layer's weight ``[O, ...]``, given as ``[O, I]``, and to its bias ``[O]``."""
+    if weight is not None:
+        layer.weight.add_(weight.T if is_conv1d(layer) else weight.view_as(layer.weight))
+    if bias is None:
+        return
+    if layer.bias is None:
+        layer.bias = nn.Parameter(bias.to(layer.weight), requires_grad=layer.weight.requires_grad)
+    else:
+        layer.bias.add_(bias)
+
+
+def _can_scale(layer: nn.Module) -> bool:
+    """Return True if a layer's outputs can be scaled and shifted by its own weights."""
+    kind = next((kind for kind in (*MATRICES, *NORMS) if isinstance(layer, kind)), None)
+    if kind is None:
+        return is_conv1d(layer)
+    if kind in NORMS:
+        flat = not isinstance(layer, nn.LayerNorm) or len(layer.normalized_shape) == 1
+        return flat and getattr(layer, "bias", None) is not None
+    return type(layer).forward is kind.forward
+
+
+def _scale(layer: Any, scale: Tensor, shift: Tensor) -> None:
+    """Multiply the outputs of a layer by ``[C]`` and add ``[C]``."""
+    along = (-1,) if is_conv1d(layer) else (-1, *[1] * (layer.weight.ndim - 1))
+    layer.weight.mul_(scale.to(layer.weight).view(along))
+    if layer.bias is not None:
+        layer.bias.mul_(scale.to(layer.bias))
+    _add(layer, None, shift)

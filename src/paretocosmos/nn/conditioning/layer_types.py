@@ -1,0 +1,292 @@
+"""Classify layers of somebody else's network: weights, channels, gradients, concatenations.
+
+The channels of a block are those of the layer it ends in, unless its `forward` concatenates (read
+off its source code): then they are a sum that no layer knows.
+"""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
+
+from paretocosmos.nn.norms import StandIn
+from paretocosmos.runtime.torch_private import BatchOrInstanceNorm, Convolution
+
+# They compute with their layers' weights and, at times or always, do not call the layers.
+OPAQUE = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
+CLOSED = (StandIn, *OPAQUE)
+# Attribute names of the adapted layer in low-rank adapters of different libraries.
+ADAPTED = ("base_layer", "base", "linear", "conv", "layer", "original", "org_module")
+
+
+class Width(NamedTuple):
+    """The number of channels that a module gives, and their axis."""
+
+    channels: int
+    channels_first: bool
+    """True if outputs of three dimensions have their channels on axis 1, as convolutions do."""
+    images_channels_first: bool
+    """True if outputs of more dimensions have."""
+    like: Tensor
+    """A weight of the layer it is known from, for its device and type."""
+
+
+def get_base_layer(module: nn.Module) -> nn.Module:
+    """Return the layer inside a low-rank adapter, or the layer itself.
+
+    An adapter is recognised by children whose names begin with `lora`, beside the layer that it
+    adapts, or by what `peft` calls that layer.
+    """
+    children = dict(module.named_children())
+    if "base_layer" in children and type(module).__module__.startswith("peft."):
+        return children["base_layer"]
+    if any(name.lower().startswith("lora") for name in children):
+        named = (children[name] for name in ADAPTED if name in children)
+        return next(named, module)
+    return module
+
+
+def is_conv1d(layer: nn.Module) -> bool:
+    """Return True if a layer is the `Conv1D` of `transformers`, known without importing that."""
+    kind = type(layer)
+    return kind.__name__ == "Conv1D" and kind.__module__.startswith("transformers.")
+
+
+def is_recurrent(module: nn.Module) -> bool:
+    """Return True if a layer gives outputs and its last state, as torch's LSTM, GRU and RNN do."""
+    sizes = (getattr(module, name, None) for name in ("hidden_size", "num_layers"))
+    return isinstance(module, nn.RNNBase) or (
+        all(isinstance(size, int) for size in sizes)
+        and isinstance(getattr(module, "bidirectional", None), bool)
+    )
+
+
+def is_differentiable(module: nn.Module) -> bool:
+    """Return True unless a layer is one of torch's quantized ones, which pass no gradients."""
+    return not type(module).__module__.startswith("torch.ao.nn.quantized")
+
+
+def is_closed(module: nn.Module) -> bool:
+    """Return True if a module counts as one layer, whatever it is made of."""
+    return (
+        isinstance(module, CLOSED)
+        or get_base_layer(module) is not module
+        or is_parametrized(module)
+        or is_recurrent(module)
+        or not is_differentiable(module)
+    )
+
+
+def is_norm(module: nn.Module) -> bool:
+    """Return True for torch's normalisation layers, and others with only a vector of weights."""
+    if isinstance(module, StandIn):
+        module = module.layer
+    if isinstance(module, BatchOrInstanceNorm | nn.GroupNorm | nn.LayerNorm | nn.RMSNorm):
+        return True
+    return type(module).__name__.endswith("Norm") and not has_weight_matrix(module)
+
+
+def has_weight_matrix(module: nn.Module) -> bool:
+    """Return True if a layer has a weight matrix: linear, convolution, embedding."""
+    weights = module.parameters(recurse=is_closed(module))
+    return any(weight.ndim > 1 for weight in weights) or _has_packed_weights(module)
+
+
+def _has_packed_weights(module: nn.Module) -> bool:
+    """Return True if a layer's weights are not parameters, as in quantized layers."""
+    width = getattr(module, "out_features", getattr(module, "hidden_size", None))
+    return isinstance(width, int) and next(module.parameters(), None) is None
+
+
+def is_weighted_layer(module: nn.Module) -> bool:
+    """Return True if a layer multiplies its inputs by weights: linear, convolution, recurrent."""
+    classes = (nn.Linear, Convolution, nn.RNNCellBase)
+    base = get_base_layer(module)
+    listed = isinstance(base, classes) or is_recurrent(module) or is_conv1d(base)
+    return listed or isinstance(getattr(base, "out_features", None), int)
+
+
+def find_width(module: nn.Module) -> Width | None:
+    """Return the channels of a module: those of the layer that it ends in.
+
+    If that is not certain, those of the last layer in its source.
+    """
+    parts = [get_base_layer(submodule) for submodule in _iter_parts(module)]
+    with_channels = [layer for layer in parts if _count_channels(layer) is not None]
+    weighted = [layer for layer in with_channels if is_weighted_layer(layer)] or with_channels
+    ends = find_end_layer(module) or next(reversed(weighted), None)
+    channels = None if ends is None else _count_channels(ends)
+    if ends is None or channels is None:
+        return None
+    images = any(isinstance(submodule, Convolution | BatchOrInstanceNorm) for submodule in parts)
+    channels_first = isinstance(ends, Convolution | BatchOrInstanceNorm | nn.GroupNorm)
+    weights = [*ends.parameters(), *module.parameters(), *module.buffers()]
+    like = next((weight for weight in weights if weight.is_floating_point()), torch.empty(0))
+    return Width(channels, channels_first, images or channels_first, like)
+
+
+def find_end_layer(module: nn.Module) -> nn.Module | None:
+    """Return the layer that determines a module's number of channels; `None` if not certain.
+
+    It is the last linear layer or convolution written in it, but for gates, or, where there is none
+    or what is inside it puts pieces together, the normalisation layer after that.
+    """
+    base = get_base_layer(module)
+    if _count_channels(base) is not None:
+        return base
+    if returns_concatenation(module):
+        return None
+    norm = None
+    for child in reversed(list(module.children())):
+        if all(_count_channels(get_base_layer(layer)) is None for layer in _iter_parts(child)):
+            continue
+        end = find_end_layer(child)
+        if end is None:
+            return norm
+        if _count_channels(end) == 1:  # a gate, which all channels are multiplied by
+            continue
+        if is_weighted_layer(end):
+            return end
+        norm = norm or end
+    return norm
+
+
+def _iter_parts(module: nn.Module) -> Iterator[nn.Module]:
+    """Yield a module and its parts, without those of adapters and of parametrised layers."""
+    yield module
+    if not is_parametrized(module) and get_base_layer(module) is module:
+        for submodule in module.children():
+            yield from _iter_parts(submodule)
+
+
+def _count_channels(layer: nn.Module) -> int | None:
+    if isinstance(layer, nn.Linear):
+        return layer.out_features
+    if isinstance(layer, Convolution):
+        return layer.out_channels
+    if isinstance(layer, BatchOrInstanceNorm):
+        return layer.num_features
+    if isinstance(layer, nn.GroupNorm):
+        return layer.num_channels
+    if isinstance(layer, nn.LayerNorm | nn.RMSNorm):
+        return layer.normalized_shape[-1]
+    if isinstance(layer, nn.Embedding | nn.EmbeddingBag):
+        return layer.embedding_dim
+    if is_conv1d(layer):
+        conv1d: Any = layer
+        return int(conv1d.nf)
+    if is_recurrent(layer):
+        rnn: Any = layer
+        width: int = getattr(rnn, "proj_size", 0) or rnn.hidden_size
+        return 2 * width if rnn.bidirectional else width
+    if isinstance(layer, nn.RNNCellBase):
+        return layer.hidden_size
+    out_features = getattr(layer, "out_features", None)
+    if isinstance(out_features, int):
+        return out_features
+    weight = getattr(layer, "weight", None)
+    return weight.numel() if is_norm(layer) and isinstance(weight, Tensor) else None
+
+
+CONCATENATIONS = {"cat", "concat", "concatenate", "hstack", "dstack", "column_stack"}
+CONTAINERS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp, ast.Set)
+
+
+@cache
+def get_method_sources(kind: type) -> str:
+    """Return the source of a class's own methods but the constructor; empty if not available."""
+    if kind.__module__.startswith("torch.nn."):
+        return ""
+    texts = []
+    for name, method in vars(kind).items():
+        if name != "__init__":
+            try:
+                texts.append(inspect.getsource(method))
+            except (OSError, TypeError):
+                continue
+    return "\n".join(texts)
+
+
+def returns_concatenation(module: nn.Module) -> bool:
+    """Return True if a module gives a concatenation, a list or a dictionary."""
+    forward: Any = vars(module).get("forward")  # another method, chosen by the constructor
+    chosen = forward.__name__ if getattr(forward, "__self__", None) is module else "forward"
+    kind: Any = type(module)
+    return _method_concatenates(kind, chosen)
+
+
+@cache
+def _method_concatenates(kind: type, method: str) -> bool:
+    """Return True if a method of a class returns a concatenation."""
+    function: Any = getattr(kind, method, None)
+    if function is None or kind.__module__.startswith("torch.nn."):
+        return False
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    visitor = _ConcatenationVisitor(kind, method)
+    visitor.visit(tree)
+    return visitor.returned
+
+
+class _ConcatenationVisitor(ast.NodeVisitor):
+    """Reads a method statement by statement, and tracks which names hold concatenations."""
+
+    def __init__(self, kind: type, method: str) -> None:
+        self._kind, self._method = kind, method
+        self._concatenations: set[str] = set()
+        self.returned = False
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        joined = self._is_concatenation(node.value)
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                (self._concatenations.add if joined else self._concatenations.discard)(target.id)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if isinstance(node.target, ast.Name) and node.value is not None:
+            joined = self._is_concatenation(node.value)
+            (self._concatenations.add if joined else self._concatenations.discard)(node.target.id)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        self.returned |= node.value is not None and self._is_concatenation(node.value)
+
+    def _is_concatenation(self, value: ast.expr) -> bool:
+        """Return True if an expression is a concatenation that no later layer consumes."""
+        if isinstance(value, CONTAINERS):
+            return True
+        if isinstance(value, ast.Name):
+            return value.id in self._concatenations
+        if isinstance(value, ast.Call):
+            return self._is_concatenating_call(value)
+        if isinstance(value, ast.Attribute | ast.Subscript):
+            return self._is_concatenation(value.value)
+        if isinstance(value, ast.IfExp):
+            return self._is_concatenation(value.body) or self._is_concatenation(value.orelse)
+        if isinstance(value, ast.Tuple):  # the first is what is scaled
+            return bool(value.elts) and self._is_concatenation(value.elts[0])
+        if isinstance(value, ast.BinOp):
+            return self._is_concatenation(value.left) or self._is_concatenation(value.right)
+        return False
+
+    def _is_concatenating_call(self, call: ast.Call) -> bool:
+        function = call.func
+        name = function.attr if isinstance(function, ast.Attribute) else ""
+        name = function.id if isinstance(function, ast.Name) else name
+        if name in CONCATENATIONS:
+            return True
+        of_self = isinstance(function, ast.Attribute) and (
+            isinstance(function.value, ast.Name) and function.value.id == "self"
+        )
+        if of_self:  # a method of its own, or a layer
+            is_method = callable(getattr(self._kind, name, None)) and name != self._method
+            return is_method and _method_concatenates(self._kind, name)
+        inner = [function.value] if isinstance(function, ast.Attribute) else []
+        return any(self._is_concatenation(node) for node in [*inner, *call.args])

@@ -1,0 +1,375 @@
+"""Layers whose weights move with the ray, by matrices of low rank; LoRA, which trains only these.
+
+``W(r) x`` with ``W(r) = W + Σ_j c_j B_j A_j`` is computed as ``W x + B (c · A x)``: one narrow
+layer reads the samples for all objectives, the ray scales what it gives, and a matrix brings that
+to the layer's outputs. So every sample may have its own ray, and no ray has weights of its own,
+except in a fused kernel: few rays, many samples each (`LowRankConv.fuse_conv_pool`).
+
+Sizes are read as ``x.shape[0]``: ``len(x)`` is a plain number, which an exported model would keep.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.nn.conditioning.base import inside
+from paretocosmos.nn.conditioning.injection import ConditionedLayer, InjectedConditioning
+from paretocosmos.nn.conditioning.layer_search import (
+    check_is_called,
+    find_blocks,
+    find_matrix_layers,
+    find_opaque_parent,
+)
+from paretocosmos.nn.conditioning.layer_types import get_base_layer, get_method_sources, is_conv1d
+from paretocosmos.nn.conditioning.sample_layout import (
+    SampleAxis,
+    add_terms,
+    check_group_count,
+    move_samples_back,
+    move_samples_first,
+)
+from paretocosmos.runtime.torch_private import Convolution
+
+# Samples per ray from which on a kernel takes every ray's weights written out.
+FEWEST_SAMPLES = 8
+
+CONVOLUTIONS: dict[type[nn.Module], Any] = {
+    nn.Conv1d: F.conv1d,
+    nn.Conv2d: F.conv2d,
+    nn.Conv3d: F.conv3d,
+}
+
+
+class LowRank(ConditionedLayer, ABC):
+    """A layer plus what the ray adds to its weight and its bias.
+
+    What is injected are numbers c, ``[G, N]``, each for as many neighbouring ranks: `film` injects
+    the centred ray, `lora` one number for each rank. Only A is drawn, as the layer draws its own
+    weights; B and d start at zero, so that the outputs start unchanged.
+
+    Args:
+        layer: kept as it is.
+        reads: A of all objectives, ``[J * rank, ...]``: a layer like it.
+        outputs: channels the layer gives.
+        objectives: J.
+    """
+
+    _channels_last: ClassVar[bool]
+    """True if channels are on the last axis, so that samples may be on any other."""
+
+    reads: Any
+    shifts: nn.Parameter | None
+
+    def __init__(self, layer: nn.Module, reads: nn.Module, outputs: int, objectives: int) -> None:
+        super().__init__(layer)
+        base: Any = get_base_layer(layer)  # an adapter around it stays
+        like: Tensor = base.weight
+        self.reads = reads.to(like.device, like.dtype)
+        ranks: int = self.reads.weight.shape[0]
+        self.writes = nn.Parameter(torch.zeros(outputs, ranks).to(like))
+        if base.bias is None:  # what follows it shifts, or nothing is to be shifted
+            self.register_parameter("shifts", None)
+        else:
+            self.shifts = nn.Parameter(torch.zeros(objectives, outputs).to(like))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """``[B, ...]`` to ``[B, ...]``."""
+        outputs: Tensor = self.layer(inputs)
+        return outputs + self._compute_change(inputs)
+
+    def _compute_change(self, inputs: Tensor) -> Tensor:
+        """Compute what the rays add to the layer's outputs, for every sample under its ray."""
+        rays, scales = self._compute_scales()
+        axis = self.current().axis
+        read: Tensor = self.reads(inputs)
+        if rays.shape[0] > 1:
+            read = move_samples_first(read, axis)
+        check_group_count(read.shape[0], rays.shape[0])
+        shifts = None if self.shifts is None else rays @ self.shifts
+        if rays.shape[0] == 1:  # one ray for the whole batch is a matrix and a bias
+            return self._write(read, self.writes * scales, None if shifts is None else shifts[0])
+        scaled = _scale_groups(read, self._broadcast(scales, read))
+        written = self._write(scaled, self.writes, None)
+        if shifts is not None:
+            written = add_terms(written, self._broadcast(shifts, read), "groups")
+        return move_samples_back(written, axis)
+
+    def supports(self, axis: SampleAxis) -> bool:
+        return axis.axis == 0 or self._channels_last
+
+    def _compute_scales(self) -> tuple[Tensor, Tensor]:
+        """Return the rays ``[G, J]`` and the factor of each rank's outputs, ``[G, J * rank]``."""
+        rays = self.current().term.to(self.writes)
+        ranks = self.writes.shape[1] // rays.shape[1]
+        return rays, rays.unsqueeze(-1).expand(-1, -1, ranks).flatten(1)
+
+    @abstractmethod
+    def _write(self, read: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Multiply what was read, with ``J * rank`` channels, by a matrix, and add a bias."""
+
+    @abstractmethod
+    def _broadcast(self, terms: Tensor, read: Tensor) -> Tensor:
+        """Reshape a number per group and channel, ``[G, C]``, to as many axes as `read` has."""
+
+
+class LowRankLinear(LowRank):
+    """A linear layer, its channels on the last axis."""
+
+    _channels_last = True
+
+    def __init__(self, layer: nn.Module, objectives: int, rank: int) -> None:
+        base = get_base_layer(layer)
+        assert isinstance(base, nn.Linear)
+        reads = nn.Linear(base.in_features, objectives * rank, bias=False)
+        super().__init__(layer, reads, base.out_features, objectives)
+
+    def _write(self, read: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return F.linear(read, weight, bias)
+
+    def _broadcast(self, terms: Tensor, read: Tensor) -> Tensor:
+        return terms[(slice(None), *[None] * (read.ndim - 2))]
+
+
+class LowRankConv(LowRank):
+    """A convolution, its channels on the second axis."""
+
+    _channels_last = False
+
+    def __init__(self, layer: nn.Module, objectives: int, rank: int) -> None:
+        base = get_base_layer(layer)
+        assert isinstance(base, Convolution)
+        (kind,) = (kind for kind in CONVOLUTIONS if isinstance(base, kind))
+        layer_class: Any = kind
+        reads = layer_class(
+            base.in_channels,
+            objectives * rank,
+            base.kernel_size,
+            stride=base.stride,
+            padding=base.padding,
+            dilation=base.dilation,
+            padding_mode=base.padding_mode,
+            bias=False,
+        )
+        super().__init__(layer, reads, base.out_channels, objectives)
+        self._convolve: Any = CONVOLUTIONS[kind]
+
+    def fuse_conv_pool(self, inputs: Tensor, kernel: Callable[..., Tensor]) -> Tensor | None:
+        """Compute the pooled, rectified outputs by a kernel, as `ConvPool` asks for.
+
+        Every ray's weights are written out, which few samples per ray are not worth.
+        """
+        rays, scales = self._compute_scales()
+        if inputs.shape[0] < FEWEST_SAMPLES * rays.shape[0]:
+            return None
+        check_group_count(inputs.shape[0], rays.shape[0])
+        weight: Tensor = self.layer.weight
+        change = (self.writes * scales.unsqueeze(1)) @ self.reads.weight.flatten(1)
+        shifts = 0 if self.shifts is None else rays @ self.shifts
+        weights = weight + change.unflatten(-1, weight.shape[1:])
+        grouped = inputs.unflatten(0, (rays.shape[0], -1))
+        # all rays in the same launches
+        outputs: Tensor = torch.vmap(kernel)(grouped, weights, self.layer.bias + shifts)
+        return outputs.flatten(0, 1)
+
+    def _write(self, read: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        point = weight[(..., *[None] * (read.ndim - 2))]
+        written: Tensor = self._convolve(read, point, bias)
+        return written
+
+    def _broadcast(self, terms: Tensor, read: Tensor) -> Tensor:
+        return terms[(..., *[None] * (read.ndim - 2))]
+
+
+class LowRankConv1D(LowRankLinear):
+    """A linear layer whose weight is stored as ``[in, out]``: `Conv1D` of `transformers`."""
+
+    def __init__(self, layer: Any, objectives: int, rank: int) -> None:
+        reads = nn.Linear(layer.nx, objectives * rank, bias=False)
+        LowRank.__init__(self, layer, reads, layer.nf, objectives)
+
+
+def make_low_rank(layer: nn.Module, objectives: int, rank: int) -> LowRank:
+    """Make the weights of a linear layer or a convolution move with the ray."""
+    if isinstance(get_base_layer(layer), nn.Linear):
+        return LowRankLinear(layer, objectives, rank)
+    return LowRankConv(layer, objectives, rank)
+
+
+def make_adapter(layer: nn.Module, objectives: int, rank: int) -> LowRank:
+    """Add low-rank weights of every objective to a layer; its bias stays as it is."""
+    adapter = (LowRankConv1D if is_conv1d(layer) else make_low_rank)(layer, objectives, rank)
+    adapter.shifts = None
+    return adapter
+
+
+def _scale_groups(read: Tensor, scales: Tensor) -> Tensor:
+    """Multiply every group of neighbouring samples by its scales, ``[B, ...]`` and ``[G, ...]``."""
+    samples, groups = read.shape[0], scales.shape[0]
+    if groups == samples:
+        return read * scales
+    grouped = torch.unflatten(read, 0, (groups, samples // groups))
+    return (grouped * scales.unsqueeze(1)).flatten(0, 1)
+
+
+def find_adaptable_layers(network: nn.Module) -> list[str]:
+    """Return the layers that can be adapted, by dotted names, in the order they were written."""
+    plain = set(find_matrix_layers(network))
+    names: dict[nn.Module, str] = {}
+    for name, module in network.named_modules():
+        if name in plain or (is_conv1d(module) and find_opaque_parent(network, name) is None):
+            weight = get_base_layer(module).weight
+            real = isinstance(weight, torch.Tensor) and weight.is_floating_point()
+            if real and not is_bypassed(network, name):
+                names.setdefault(module, name)
+    return list(names.values())
+
+
+def is_bypassed(network: nn.Module, name: str) -> bool:
+    """Return True if the module around a layer computes with its weight instead of calling it.
+
+    As Mamba's mixer does: an adapter would have no effect there. Reading the weight's type or
+    device is no computation.
+    """
+    parent, _, last = name.rpartition(".")
+    kind: Any = type(network.get_submodule(parent))
+    text = get_method_sources(kind) if name else ""
+    asks = r"\.(?:dtype|device|shape|size|ndim|data\.dtype)"
+    uses = rf"(?<!isinstance\()self\.{re.escape(last)}\.weight\b(?!{asks})"
+    return re.search(uses, text) is not None
+
+
+class Lora(InjectedConditioning):
+    """Low-rank weights that move with the ray, on a frozen network (Hu et al. 2022).
+
+    Every adapted layer has the weight W + s·Σ_k c_k b_k a_k'. W stays as it is. The vectors a_k and
+    b_k are trained, J times `adapter_rank` of each, and so is how much of them a ray takes,
+    c = r H, the same for all layers. At first the components of objective j have
+    c_k = 1 + w_k (J r_j - 1), where w_k falls from 1 to almost 0: some serve their objective alone,
+    some all rays alike, and every ray uses nearly all of them. Each b_k starts at zero, so
+    the outputs start unchanged.
+
+    It adapts linear layers, convolutions without groups and the `Conv1D` of `transformers`: those
+    inside repeated blocks (transformer layers, residual stages), or all if no block repeats.
+    A GPT-2 of 124 million parameters gains less than 1 % for two objectives.
+
+    Use for large pretrained networks: only the adapters need gradients and optimiser states.
+    Avoid for networks that are not trained yet: their weights would stay random.
+
+    Args:
+        backbone: a trained network; a copy of it is frozen.
+        objectives: entries in a ray, J.
+        layer: the layers to adapt, by their dotted names or the ends of these: ``"c_attn"`` is
+            every layer called so. Found by themselves if `None`.
+        adapter_rank: components for each objective; every ray uses nearly all J times as many.
+        scale: s, which multiplies what the adapters add.
+
+    >>> import torch
+    >>> network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+    >>> model = Lora(network, 2, adapter_rank=1)
+    >>> sorted(name for name, p in model.named_parameters() if p.requires_grad)[:2]
+    ['backbone.0.reads.weight', 'backbone.0.writes']
+    >>> model(torch.zeros(4, 3), torch.tensor([0.5, 0.5])).shape
+    torch.Size([4, 1])
+    """
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        objectives: int,
+        *,
+        layer: tuple[str, ...] | str | None = None,
+        adapter_rank: int = 4,
+        scale: float = 2.0,
+    ) -> None:
+        super().__init__(backbone, objectives)
+        if adapter_rank < 1:
+            raise ConfigurationError(f"`adapter_rank` must be at least 1, found {adapter_rank}")
+        if not 0 < scale < float("inf"):
+            raise ConfigurationError(f"`scale` must be a positive number, found {scale}")
+        self.scale = scale
+        self.backbone.requires_grad_(False)
+        adaptable = find_adaptable_layers(self.backbone)
+        places = (
+            _select_in_blocks(self.backbone, adaptable)
+            if layer is None
+            else self._select_layers(layer, adaptable)
+        )
+        for module in [self.backbone.get_submodule(place) for place in places]:
+            self._put(make_adapter(module, self.objectives, adapter_rank))
+        modules = self.backbone.named_modules()
+        adapters = {name: module for name, module in modules if isinstance(module, LowRank)}
+        self._layers = tuple(adapters)
+        like = adapters[self._layers[0]].writes
+        self.shares = nn.Parameter(compute_initial_shares(self.objectives, adapter_rank).to(like))
+        self._named = () if layer is None else self._layers
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return self._layers
+
+    def _terms(self, rays: Tensor) -> list[Tensor]:
+        return [self.scale * rays @ self.shares.to(rays)] * len(self._layers)
+
+    def _select_layers(self, layer: tuple[str, ...] | str, adaptable: list[str]) -> list[str]:
+        """Return the layers that were named, each once."""
+        chosen: dict[str, None] = {}
+        for end in (layer,) if isinstance(layer, str) else layer:
+            matching = [name for name in adaptable if f".{name}".endswith(f".{end}")]
+            if not matching:
+                raise ConfigurationError(self._explain_refusal(end, adaptable))
+            chosen |= dict.fromkeys(matching)
+        return list(chosen)
+
+    def _explain_refusal(self, end: str, adaptable: list[str]) -> str:
+        """Return why no layer of that name can be adapted."""
+        some = ", ".join(adaptable[:4]) + ", ..." * (len(adaptable) > 4)
+        parts = [
+            (name, module)
+            for name, module in self.backbone.named_modules()
+            if f".{name}".endswith(f".{end}")
+        ]
+        if not parts or not end:
+            return f"`layer` names layers of the network, found no `{end}`; there are: {some}"
+        name, module = parts[0]
+        check_is_called(self.backbone, name)
+        if is_bypassed(self.backbone, name):
+            return (
+                f"a conditioned layer must be called, but `{name}` is not always called: the "
+                f"module around it computes with its weight; name another layer ({some})"
+            )
+        return (
+            "`lora` adapts linear layers, convolutions without groups and `Conv1D`, with the "
+            f"`forward` of their class and weights of a real type, found {type(module).__name__} "
+            f"at `{name}`: name another layer ({some})"
+        )
+
+    def extra_repr(self) -> str:
+        return f"objectives={self.objectives}, adapted={len(self._layers)}, scale={self.scale}"
+
+
+def compute_initial_shares(objectives: int, rank: int) -> Tensor:
+    """Compute how much of each component the corners of the simplex take, ``[J, J * rank]``.
+
+    What they take is linear in the ray, ``1 + w (J r_j - 1)``.
+    """
+    slopes = 1 - torch.arange(rank, dtype=torch.float64) / (rank - 0.5)  # 1 to nearly 0
+    centred = objectives * torch.eye(objectives, dtype=torch.float64) - 1
+    return (1 + centred.unsqueeze(-1) * slopes).flatten(1)
+
+
+def _select_in_blocks(network: nn.Module, adaptable: list[str]) -> list[str]:
+    """Keep the layers inside repeated blocks; all if a block is itself such a layer."""
+    if not adaptable:
+        raise ConfigurationError(
+            "`lora` adapts linear layers, convolutions without groups and `Conv1D`, found none in "
+            f"{type(network).__name__}: use another conditioning"
+        )
+    blocks = tuple(find_blocks(network))
+    inside_blocks = [name for name in adaptable if inside(name, blocks)]
+    return adaptable if set(inside_blocks) & set(blocks) or not inside_blocks else inside_blocks

@@ -1,0 +1,374 @@
+"""Find out by trial where samples are in a network, and whether a ray can change its outputs.
+
+Shapes do not say which axis counts the samples: torch's own sequence layers put time first, and a
+batch of 8 sequences of 8 steps looks the same either way. So one sample is changed: samples are
+where the outputs change, and nowhere else.
+
+A ray may enter where it cannot matter: a bias on the keys of an attention cancels in the softmax, a
+layer may never be called, and a block's outputs may not be used. So the network is run under two
+rays, with random weights in whatever reads them.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from paretocosmos.nn.conditioning.layer_search import find_matrix_layers
+from paretocosmos.nn.conditioning.layer_types import get_base_layer
+from paretocosmos.nn.conditioning.sample_layout import (
+    FIRST,
+    INTERDEPENDENT,
+    Layout,
+    SampleAxis,
+    has_samples_first,
+    iter_floats,
+    iter_tensors,
+)
+from paretocosmos.runtime.torch_private import (
+    in_backward_pass,
+    is_dispatch_watched,
+    is_functorch_wrapped,
+    reparametrised,
+)
+from paretocosmos.types import Inputs, Outputs, first, map_tensors
+
+# Rounding, as a share of the largest number: of samples that were not changed, whose sums may be
+# taken in another order; and of what is left where terms cancel.
+ROUNDING, CANCELLATION = 1e-6, 1e-5
+NOISE = 0.1
+
+
+def can_probe(tensors: Sequence[Tensor]) -> bool:
+    """Return True if a network may be run to look at its numbers: not while it is recorded."""
+    return not (
+        torch.compiler.is_compiling()
+        or in_backward_pass()
+        or is_dispatch_watched()
+        or any(is_functorch_wrapped(tensor) for tensor in tensors)
+        or any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors)
+        or (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
+    )
+
+
+def has_several_processes() -> bool:
+    """Return True if several processes train together."""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+
+
+@contextmanager
+def probing_mode(network: nn.Module, inputs: Inputs) -> Iterator[None]:
+    """Run a network without gradients, dropout, updates of statistics or use of random numbers."""
+    modes = {module: module.training for module in network.modules()}
+    device = first(inputs).device
+    try:
+        for module in modes:
+            module.training = False
+        fork = torch.random.fork_rng([device] if device.type == "cuda" else [])
+        with torch.no_grad(), fork, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the call itself will give them
+            yield
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
+class LayoutCache:
+    """The layouts of one conditioned network's calls, by the shapes of its inputs."""
+
+    def __init__(self) -> None:
+        self._layouts: dict[object, Layout | None] = {}
+        self._last: Layout | None = None
+
+    def find(
+        self,
+        network: nn.Module,
+        layers: Sequence[Any],
+        run: Callable[[Inputs], Outputs],
+        inputs: Inputs,
+        terms: Sequence[Tensor] = (),
+    ) -> Layout | None:
+        """Return the layout of a call; run the network to find it if it is not known.
+
+        Nothing can be tried out while a call is recorded, compiled or mapped: then the layout found
+        last holds, and if there is none, samples are taken to come first everywhere.
+
+        Args:
+            network: what `run` calls.
+            layers: the conditioned layers to look at.
+            run: the network under one ray.
+            inputs: of the call.
+            terms: what is injected.
+        """
+        first_everywhere = Layout(0, (FIRST,) * len(layers), (FIRST,))
+        if has_samples_first(network):
+            return first_everywhere
+        if not can_probe([*iter_tensors(inputs), *terms]):
+            return self._last if self._layouts else first_everywhere
+        key = _get_key(inputs)
+        if key not in self._layouts:
+            with probing_mode(network, inputs):
+                layout = probe_layout(run, layers, inputs)
+                if layout is INTERDEPENDENT and not _samples_differ(inputs):
+                    return INTERDEPENDENT  # of this call, not of others of its shape
+            if layout is not INTERDEPENDENT and not all(
+                layer.supports(axis) for layer, axis in zip(layers, layout.blocks, strict=True)
+            ):
+                layout = INTERDEPENDENT
+            self._layouts[key] = self._last = layout
+        return self._layouts[key]
+
+
+def _get_key(inputs: Inputs) -> object:
+    # processes that share a network must probe at the same time, whatever the shapes of each
+    together = has_several_processes()
+    return tuple((x.ndim if together else x.shape, x.dtype) for x in iter_tensors(inputs))
+
+
+def _samples_differ(inputs: Inputs) -> bool:
+    """Return True if samples differ, so that something can be learned from changing one."""
+    changed = iter_tensors(_perturb_sample(inputs, 0, 0))
+    return not all(torch.equal(x, y) for x, y in zip(iter_tensors(inputs), changed, strict=True))
+
+
+def probe_layout(
+    run: Callable[[Inputs], Outputs], layers: Sequence[nn.Module], inputs: Inputs
+) -> Layout | None:
+    """Find out where the samples are; `INTERDEPENDENT` where they influence one another.
+
+    The first sample is changed, then the last. Noise is added to real numbers; whole numbers, such
+    as token ids, are taken from another sample.
+
+    Args:
+        run: the network under one ray, without randomness.
+        layers: the modules to look at.
+        inputs: of a call.
+    """
+    if first(inputs).shape[0] == 1:
+        inputs = map_tensors(lambda x: torch.cat([x, x]) if x.shape[:1] == (1,) else x, inputs)
+    base = _record(run, layers, inputs)
+    for axis in (0, 1):
+        leading = first(inputs)
+        if leading.ndim <= axis or leading.shape[axis] < 2:
+            continue
+        samples = leading.shape[axis]
+        changed = [
+            _record(run, layers, _perturb_sample(inputs, axis, sample))
+            for sample in (0, samples - 1)
+        ]
+        layout = _compare_records(base, changed, axis, samples)
+        if layout is not INTERDEPENDENT:
+            return layout
+    return INTERDEPENDENT
+
+
+Record = tuple[list[list[Tensor]], list[Tensor]]
+"""What every layer gives each time it is called, and what the network gives."""
+
+
+def _record(
+    run: Callable[[Inputs], Outputs], layers: Sequence[nn.Module], inputs: Inputs
+) -> Record:
+    """Run a network and record what layers give."""
+    torch.manual_seed(0)  # of a generator that `probing_mode` has forked
+    blocks: list[list[Tensor]] = [[] for _ in layers]
+    handles = []
+    try:
+        for layer, block in zip(layers, blocks, strict=True):
+
+            def record(_: Any, __: Any, given: Any, block: list[Tensor] = block) -> None:
+                block.append(next(iter_floats(given)))
+
+            handles.append(layer.register_forward_hook(record))
+        return blocks, list(iter_floats(run(inputs)))
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _perturb_sample(inputs: Inputs, axis: int, sample: int) -> Inputs:
+    """Replace one sample by another, plus noise in real numbers."""
+    samples = first(inputs).shape[axis]
+
+    def perturb(tensor: Tensor) -> Tensor:
+        if tensor.ndim <= axis or tensor.shape[axis] != samples:
+            return tensor
+        changed = tensor.clone()
+        other = tensor.select(axis, samples - 1 - sample)
+        if tensor.is_floating_point():
+            noise = torch.randn(other.shape, device=other.device).to(other.dtype)
+            other = other + 0.5 * noise
+        changed.select(axis, sample).copy_(other)
+        return changed
+
+    perturbed: Inputs = map_tensors(perturb, inputs)
+    return perturbed
+
+
+def _compare_records(
+    base: Record, changed: Sequence[Record], axis: int, samples: int
+) -> Layout | None:
+    """Find the layout from a call and from calls with the first and the last sample changed."""
+    blocks: list[SampleAxis] = []
+    for index, calls in enumerate(base[0]):
+        others = [record[0][index] for record in changed]
+        if {len(other) for other in others} != {len(calls)}:
+            return INTERDEPENDENT
+        axes = {
+            _find_sample_axis(tensor, [other[call] for other in others], samples)
+            for call, tensor in enumerate(calls)
+        }
+        if None in axes or len(axes) > 1:
+            return INTERDEPENDENT
+        blocks.append(next((found for found in axes if found is not None), FIRST))
+    outputs: list[SampleAxis] = []
+    for index, tensor in enumerate(base[1]):
+        if any(len(record[1]) != len(base[1]) for record in changed):
+            return INTERDEPENDENT
+        if tensor.ndim == 0:  # of all samples together, such as a loss that the network computes
+            outputs.append(FIRST)
+            continue
+        moved = [record[1][index] for record in changed]
+        sample_axis = _find_sample_axis(tensor, moved, samples)
+        unchanged = all(torch.equal(other, tensor) for other in moved)
+        if sample_axis is None and unchanged and tensor.shape[:1] == (samples,):
+            sample_axis = FIRST  # as a head of zeros gives
+        if sample_axis is None:
+            return INTERDEPENDENT
+        outputs.append(sample_axis)
+    return Layout(axis, tuple(blocks), tuple(outputs)) if outputs else INTERDEPENDENT
+
+
+def _find_sample_axis(base: Tensor, changed: Sequence[Tensor], samples: int) -> SampleAxis | None:
+    """Find the axis on which a tensor changed at the first sample alone, then at the last alone."""
+    if any(tensor.shape != base.shape for tensor in changed) or base.numel() == 0:
+        return None
+    bound = ROUNDING * base.abs().nan_to_num(0, 0, 0).max()
+    candidates: list[SampleAxis] = []
+    differ = [(tensor != base) & ~((tensor - base).abs() <= bound) for tensor in changed]
+    for axis, size in enumerate(base.shape):
+        if size % samples:
+            continue
+        others = [other for other in range(base.ndim) if other != axis]
+        rows = [change.any(dim=others) if others else change for change in differ]
+        steps = size // samples
+        for candidate in (SampleAxis(axis), SampleAxis(axis, samples))[: 1 + (steps > 1)]:
+            shape = (steps, samples) if candidate.inner else (samples, steps)
+            touched = [row.reshape(shape).any(dim=0 if candidate.inner else 1) for row in rows]
+            ends = [torch.arange(samples, device=base.device) == at for at in (0, samples - 1)]
+            if all(torch.equal(x, end) for x, end in zip(touched, ends, strict=True)):
+                candidates.append(candidate)
+    return candidates[0] if len(candidates) == 1 else None
+
+
+RunTerms = Callable[[Sequence[Tensor]], Outputs]
+"""The network on the inputs of a call, with these terms injected."""
+
+
+def find_insensitive_places(
+    network: nn.Module,
+    layers: Sequence[Any],
+    run: RunTerms,
+    terms: Sequence[Tensor],
+    inputs: Inputs,
+    *,
+    places: Sequence[Sequence[int]],
+) -> list[int]:
+    """Return which of several places change nothing, whatever is injected there.
+
+    Zeros in a network, such as those that a last layer may start with, can hide a place that
+    matters: a place that seems insensitive is tried once more with noise in all weights.
+
+    Args:
+        network: what is called.
+        layers: the conditioned layers.
+        run: a call under one ray.
+        terms: what is injected, ``[1, ...]`` each; random numbers take its place.
+        inputs: of the call.
+        places: numbers of the layers that are tried together.
+    """
+    readers = {
+        weight
+        for layer in layers
+        for weight in set(layer.parameters()) - set(layer.layer.parameters())
+    }
+    weights = {n: weight for n, weight in network.named_parameters() if weight.is_floating_point()}
+    reading = {name: weight for name, weight in weights.items() if weight in readers}
+    insensitive = list(range(len(places)))
+    for noisy in (reading, weights):
+        with probing_mode(network, inputs), _with_noise(network, noisy):
+            drawn = [torch.randn_like(term[:1]) for term in terms]
+            before = _run_with_fixed_seed(run, drawn)
+            after = {
+                index: _run_with_fixed_seed(
+                    run,
+                    [
+                        torch.randn_like(term) if number in places[index] else term
+                        for number, term in enumerate(drawn)
+                    ],
+                )
+                for index in insensitive
+            }
+            insensitive = [i for i in insensitive if not _outputs_differ(before, after[i])]
+        if not insensitive:
+            break
+    return insensitive
+
+
+def find_sensitive_layers(
+    network: nn.Module, run: Callable[[], Outputs], inputs: Inputs, most: int = 4
+) -> list[str]:
+    """Return the first layers where something added would do more than shift all outputs."""
+    sensitive: list[str] = []
+    with probing_mode(network, inputs):
+        before = _run_with_fixed_seed(lambda _: run(), ())
+        for name in find_matrix_layers(network):
+            if len(sensitive) == most:
+                break
+
+            def shift(layer: Any, _: Any, outputs: Tensor) -> Tensor:
+                axis = -1 if isinstance(get_base_layer(layer), nn.Linear) else 1
+                shape = [1] * outputs.ndim
+                shape[axis] = outputs.shape[axis]
+                return outputs + torch.linspace(-1, 1, shape[axis]).to(outputs).reshape(shape)
+
+            handle = network.get_submodule(name).register_forward_hook(shift)
+            try:
+                after = _run_with_fixed_seed(lambda _: run(), ())
+            finally:
+                handle.remove()
+            # where all samples move alike, outputs are only shifted
+            shifted = [x + (y - x)[:1] if x.ndim else y for x, y in zip(before, after, strict=True)]
+            if _outputs_differ(shifted, after):
+                sensitive.append(name)
+    return sensitive
+
+
+def _run_with_fixed_seed(run: RunTerms, terms: Sequence[Tensor]) -> list[Tensor]:
+    """Return the outputs of a call that draws the same random numbers each time."""
+    state = torch.get_rng_state()
+    torch.manual_seed(0)
+    outputs = list(iter_floats(run(terms)))
+    torch.set_rng_state(state)
+    return outputs
+
+
+def _outputs_differ(before: Sequence[Tensor], after: Sequence[Tensor]) -> bool:
+    if [x.shape for x in before] != [y.shape for y in after]:
+        return True
+    return not before or any(
+        bool(((x - y).abs() > CANCELLATION * x.abs().max()).any())
+        for x, y in zip(before, after, strict=True)
+        if x.numel()
+    )
+
+
+@contextmanager
+def _with_noise(network: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
+    """Run a network with noise in these weights."""
+    with reparametrised(network, {n: w + NOISE * torch.randn_like(w) for n, w in weights.items()}):
+        yield

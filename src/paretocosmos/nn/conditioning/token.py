@@ -1,0 +1,370 @@
+"""Preference tokens: a few learned tokens, set by the ray, before the sequence.
+
+Ids are lengthened in front by any valid id, so that everything a network counts on its own,
+positions above all, counts the tokens too. The embedding then puts the tokens in these places, and
+their positions are taken off what comes out.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.io.files import one_line
+from paretocosmos.nn.conditioning.injection import ConditionedLayer, InjectedConditioning
+from paretocosmos.nn.conditioning.layer_search import check_is_called, find_input_layer
+from paretocosmos.nn.conditioning.sample_layout import check_group_count
+from paretocosmos.types import Inputs, Outputs
+
+# Positions that a network is probed with, beside the tokens.
+SHORT, LONG = 3, 4
+
+Path = tuple[str | int, ...]
+Axes = Mapping[Path, tuple[int, ...]]
+"""Which axes of each tensor that a network gives count positions."""
+
+# What stands at new positions, in the words of `transformers`: they are attended to, and no loss is
+# taken there.
+IDS = "input_ids"
+GROWING = {"attention_mask": 1, "token_type_ids": 0, "labels": -100}
+# Given only when something was asked for; every one of the tuple is [B, T, D].
+HIDDEN = "hidden_states"
+
+
+class Prefixed(ConditionedLayer):
+    """An embedding whose first positions are tokens, ``[G, tokens * D]``, which are injected."""
+
+    def __init__(self, layer: nn.Embedding, tokens: int) -> None:
+        super().__init__(layer)
+        self.tokens = tokens
+        self.prompt_length = 0
+        """While generating: fewer ids continue a sequence that has its tokens already."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """``[B, tokens + T]`` to ``[B, tokens + T, D]``."""
+        embedded: Tensor = self.layer(ids)
+        if ids.ndim != 2:
+            raise ConfigurationError(
+                f"`token` stands before sequences of ids [batch, positions], found ids of shape "
+                f"{tuple(ids.shape)}: use another conditioning"
+            )
+        if ids.shape[1] < self.prompt_length:
+            return embedded
+        tokens = self.current().term.unflatten(1, (self.tokens, -1)).to(embedded)
+        samples, groups = ids.shape[0], tokens.shape[0]
+        check_group_count(samples, groups)
+        each = tokens.repeat_interleave(samples // groups, dim=0)
+        return torch.cat([each, embedded[:, self.tokens :]], dim=1)
+
+
+def get_filler_id(embedding: nn.Embedding) -> int:
+    """An id to lengthen sequences by: any but the one that means padding."""
+    return 1 if embedding.padding_idx == 0 else 0
+
+
+def extend_inputs(inputs: Inputs, tokens: int, filler: int) -> Inputs:
+    """Inputs with room for tokens in front of the sequence."""
+    if isinstance(inputs, Tensor):
+        return _prepend(inputs, tokens, filler)
+    arguments: dict[str, Any] = {name: entry for name, entry in inputs.items() if entry is not None}
+    for name in ("inputs_embeds", "past_key_values"):
+        if name in arguments:
+            raise ConfigurationError(
+                f"`token` puts its tokens before a whole sequence of ids, found `{name}`: pass "
+                "`input_ids`, or use `model.at(ray).generate`"
+            )
+    if IDS not in arguments:
+        whole = [
+            name for name, entry in arguments.items() if _are_ids(entry) and name not in GROWING
+        ]
+        if len(whole) != 1:
+            raise ConfigurationError(
+                f"`token` needs one input with ids, either `{IDS}` or the only input of whole "
+                f"numbers [batch, positions], found {', '.join(arguments)}"
+            )
+    ids = IDS if IDS in arguments else whole[0]
+    shape = arguments[ids].shape
+    for name, entry in arguments.items():
+        if name == ids:
+            arguments[name] = _prepend(entry, tokens, filler)
+        elif name == "position_ids":
+            first = torch.arange(tokens, device=entry.device, dtype=entry.dtype)
+            arguments[name] = torch.cat(
+                [first.expand(*entry.shape[:-1], -1), entry + tokens], dim=-1
+            )
+        elif name in GROWING and isinstance(entry, Tensor) and entry.shape == shape:
+            arguments[name] = _prepend(entry, tokens, GROWING[name])
+        elif isinstance(entry, Tensor) and entry.shape[:2] == shape:
+            raise ConfigurationError(
+                f"`token` makes the sequence longer, but cannot extend `{name}` of shape "
+                f"{tuple(entry.shape)} to the new positions: use another conditioning"
+            )
+    return arguments
+
+
+def _are_ids(entry: object) -> bool:
+    return isinstance(entry, Tensor) and entry.ndim == 2 and not entry.is_floating_point()
+
+
+def _prepend(entry: Tensor, tokens: int, value: int) -> Tensor:
+    if entry.ndim != 2 or entry.is_complex():
+        raise ConfigurationError(
+            f"`token` stands before sequences of ids [batch, positions], found an input of shape "
+            f"{tuple(entry.shape)}: use another conditioning"
+        )
+    return torch.cat([entry.new_full((entry.shape[0], tokens), value), entry], dim=1)
+
+
+def find_position_axes(short: Any, long: Any, path: Path = ()) -> Axes:
+    """The axes that are longer where the sequence is, of every tensor in what a network gives."""
+    if isinstance(short, Tensor):
+        pairs = zip(short.shape, long.shape, strict=True)
+        return {path: tuple(axis for axis, (size, longer) in enumerate(pairs) if size != longer)}
+    axes: dict[Path, tuple[int, ...]] = {}
+    others = dict(_iter_children(long))
+    for name, entry in _iter_children(short):
+        axes |= find_position_axes(entry, others[name], (*path, name))
+    return axes
+
+
+def remove_prefix(outputs: Any, tokens: int, axes: Axes, path: Path = ()) -> Any:
+    """Outputs without the positions of the tokens; what is packed stays packed."""
+    if isinstance(outputs, Tensor):
+        usual = (1,) if path[:1] == (HIDDEN,) else ()
+        for axis in axes.get(path, usual):
+            outputs = outputs.narrow(axis, tokens, outputs.shape[axis] - tokens)
+        return outputs
+    parts = {
+        name: remove_prefix(entry, tokens, axes, (*path, name))
+        for name, entry in _iter_children(outputs)
+    }
+    if isinstance(outputs, Mapping):
+        return type(outputs)(**{str(name): entry for name, entry in parts.items()})
+    if isinstance(outputs, list | tuple):
+        return tuple(parts.values())
+    if parts:
+        return dataclasses.replace(outputs, **{str(name): entry for name, entry in parts.items()})
+    return outputs
+
+
+def _iter_children(outputs: Any) -> Sequence[tuple[str | int, Any]]:
+    """Return what an output is made of, by name or index."""
+    if isinstance(outputs, Mapping):
+        return list(outputs.items())
+    if isinstance(outputs, list | tuple):
+        return list(enumerate(outputs))
+    plain = dataclasses.is_dataclass(outputs) and not isinstance(outputs, type)
+    return list(vars(outputs).items()) if plain else []
+
+
+def outputs_equal(output: Any, other_output: Any) -> bool:
+    """Return True if two outputs of a network are equal, tensor by tensor."""
+    if isinstance(output, Tensor):
+        return torch.equal(output, other_output)
+    pairs = zip(_iter_children(output), _iter_children(other_output), strict=True)
+    return all(outputs_equal(entry, other) for (_, entry), (_, other) in pairs)
+
+
+def extend_prompt(
+    args: Sequence[Any], named: Mapping[str, Any], tokens: int, filler: int
+) -> tuple[dict[str, Any], int]:
+    """Return the arguments of `generate`, and the number of positions of the longer prompt."""
+    arguments = dict(named)
+    names = [name for name in (IDS, "inputs") if arguments.get(name) is not None]
+    prompt = args[0] if args else arguments.pop(names[0]) if names else None
+    if len(args) > 1 or not isinstance(prompt, Tensor):
+        raise ConfigurationError(
+            "`generate` takes a prompt of token ids first and everything else by name, found "
+            f"{len(args)} positional arguments: pass `input_ids`"
+        )
+    mask = arguments.pop("attention_mask", None)
+    whole = {IDS: prompt, "attention_mask": torch.ones_like(prompt) if mask is None else mask}
+    arguments |= extend_inputs(whole, tokens, filler)
+    if arguments.get("max_length") is not None:
+        arguments["max_length"] += tokens
+    return arguments, prompt.shape[1] + tokens
+
+
+def remove_prompt_prefix(generated: Any, tokens: int) -> Any:
+    """Remove the positions of the tokens from what `generate` gave."""
+    if isinstance(generated, Tensor):
+        return generated[:, tokens:]
+    generated.sequences = generated.sequences[:, tokens:]
+    return generated
+
+
+class Token(InjectedConditioning):
+    """Learned tokens that the ray sets, before the sequence: a soft prompt (Lester et al. 2021).
+
+    E(r) = E_0 + P(c) with c = J·r - 1: `tokens` vectors of the embedding's width, from one
+    perceptron J-width-(tokens x D) that runs once per ray. E_0 starts at rows of the embedding, the
+    last layer of P at zero. The attention mask grows with the sequence, and outputs at the new
+    positions are taken off again. Unlike with other conditionings, the outputs do not start
+    unchanged: tokens before a sequence change the outputs for it.
+
+    The network takes token ids ``[B, T]`` that enter an `nn.Embedding`, and later positions must
+    see earlier ones, by attention or recurrence. A short call while it is built shows both. Freeze
+    the network first (``network.requires_grad_(False)``) to train nothing but the prompt.
+
+    Use for language models where even adapters are too many parameters. Avoid for networks that
+    read their output from the first position, as BERT's classifiers do: a token would take its
+    place.
+
+    Args:
+        backbone: a network that reads token ids; it is copied.
+        objectives: entries in a ray, J.
+        layer: the dotted name of the embedding that ids enter; found by itself if `None`.
+        tokens: how many are put before the sequence.
+        width: hidden units of the perceptron.
+
+    >>> class Reader(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.words, self.gru = nn.Embedding(9, 4), nn.GRU(4, 3, batch_first=True)
+    ...
+    ...     def forward(self, ids):
+    ...         return self.gru(self.words(ids))[0]
+    >>> model = Token(Reader(), 2, tokens=2)
+    >>> model(torch.zeros(5, 7, dtype=torch.long), torch.tensor([0.5, 0.5])).shape
+    torch.Size([5, 7, 3])
+    """
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        objectives: int,
+        *,
+        layer: str | None = None,
+        tokens: int = 4,
+        width: int = 32,
+    ) -> None:
+        super().__init__(backbone, objectives)
+        for name, value in {"tokens": tokens, "width": width}.items():
+            if value < 1:
+                raise ConfigurationError(f"`{name}` must be at least 1, found {value}")
+        self.tokens = tokens
+        self._place, embedding = self._find_embedding(layer)
+        check_is_called(self.backbone, self._place)
+        self._filler = get_filler_id(embedding)
+        rows = torch.randint(embedding.num_embeddings, (tokens,), device=embedding.weight.device)
+        self.start = nn.Parameter(embedding.weight.detach()[rows].flatten())
+        self.perceptron = nn.Sequential(
+            nn.Linear(objectives, width), nn.SiLU(), nn.Linear(width, self.start.numel())
+        )
+        for last in self.perceptron[2].parameters():
+            nn.init.zeros_(last)
+        self.perceptron.to(self.start)
+        self._put(Prefixed(embedding, tokens))
+        self._axes = self._find_axes()
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return (self._place,)
+
+    def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
+        longer = extend_inputs(inputs, self.tokens, self._filler)
+        outputs: Outputs = remove_prefix(super().forward(longer, ray), self.tokens, self._axes)
+        return outputs
+
+    def _terms(self, rays: Tensor) -> list[Tensor]:
+        """The tokens of rays, ``[G, tokens * D]``."""
+        centred = (self.objectives * rays - 1).to(self.start)
+        return [self.start + self.perceptron(centred)]
+
+    def _call_method(
+        self, name: str, ray: Tensor, args: Sequence[Any], named: Mapping[str, Any]
+    ) -> Any:
+        if name != "generate":
+            raise ConfigurationError(
+                f"`{name}` would call the network without the learned tokens: call the model, or "
+                f"`generate`; without a preference, use `model.backbone.{name}`"
+            )
+        arguments, prompt = extend_prompt(args, named, self.tokens, self._filler)
+        prefixed: Any = self.backbone.get_submodule(self._place)
+
+        def generate(network: Any) -> Any:
+            # with a cache, every later call is of fewer positions, and the tokens are in it
+            prefixed.prompt_length = prompt
+            try:
+                return network.generate(**arguments)
+            finally:
+                prefixed.prompt_length = 0
+
+        return remove_prompt_prefix(self.with_ray(ray, generate), self.tokens)
+
+    def _find_embedding(self, layer: str | None) -> tuple[str, nn.Embedding]:
+        """Return the dotted name of the embedding that ids enter, and the embedding."""
+        if getattr(getattr(self.backbone, "config", None), "is_encoder_decoder", False):
+            raise ConfigurationError(
+                "`token` works with one sequence, found an encoder and a decoder in "
+                f'{type(self.backbone).__name__}: use how="lora" or how="film"'
+            )
+        names = {entry: name for name, entry in self.backbone.named_modules()}
+        embedding: Any = None
+        if layer is not None:
+            embedding = dict(self.backbone.named_modules()).get(layer)
+        elif callable(getattr(self.backbone, "get_input_embeddings", None)):
+            theirs: Any = self.backbone
+            embedding = theirs.get_input_embeddings()
+        elif (first := find_input_layer(self.backbone)) is not None:
+            embedding = first[1]
+        if not isinstance(embedding, nn.Embedding) or embedding not in names:
+            embeddings = [name for entry, name in names.items() if isinstance(entry, nn.Embedding)]
+            where = "what the input enters" if layer is None else f"`{layer}`"
+            raise ConfigurationError(
+                f"`token` puts tokens before a sequence of ids that enter an nn.Embedding, found "
+                f"{type(embedding).__name__} at {where}: name the embedding with `layer` "
+                f"(there are: {', '.join(embeddings) or 'none'}), or use another conditioning"
+            )
+        return names[embedding], embedding
+
+    def _find_axes(self) -> Axes:
+        """Find the axes of outputs that count positions, by short calls of the network."""
+        size = (3, self.start.numel())
+        drawn = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(self.start)
+        modes = {entry: entry.training for entry in self.backbone.modules()}
+        try:
+            with torch.no_grad():
+                self.backbone.eval()
+                short, other, long = (
+                    self._call_with(self._make_example(count), [tokens.unsqueeze(0)])
+                    for count, tokens in zip((SHORT, SHORT, LONG), drawn, strict=True)
+                )
+        except Exception as error:
+            raise ConfigurationError(
+                "`token` calls the network with a few token ids as a test, but "
+                f"{type(self.backbone).__name__} raises {type(error).__name__} "
+                f"({one_line(error)}): use another conditioning"
+            ) from error
+        finally:
+            for entry, training in modes.items():
+                entry.training = training
+        axes = find_position_axes(short, long)
+        if self.start.device.type != "meta" and outputs_equal(
+            remove_prefix(short, self.tokens, axes), remove_prefix(other, self.tokens, axes)
+        ):
+            raise ConfigurationError(
+                "tokens before a sequence must change the outputs after them, but they change "
+                f"nothing in {type(self.backbone).__name__}: ids must be [batch, "
+                "positions], and later positions must see earlier ones; use another conditioning"
+            )
+        return axes
+
+    def _make_example(self, count: int) -> Inputs:
+        """Make ids of one short sequence, as the network takes them."""
+        ids = torch.full((1, count), self._filler, device=self.start.device)
+        takes = inspect.signature(self.backbone.forward).parameters
+        arguments: dict[str, Any] = {"input_ids": ids}
+        if ids.is_meta:  # some look at values: of a mask, or of positions where there is no cache
+            arguments["use_cache"] = True
+        else:  # without a mask they warn of padding
+            arguments["attention_mask"] = torch.ones_like(ids)
+        named = {name: entry for name, entry in arguments.items() if name in takes}
+        return extend_inputs(named if "input_ids" in named else ids, self.tokens, self._filler)
+
+    def extra_repr(self) -> str:
+        return f"objectives={self.objectives}, tokens={self.tokens}, layer={self._place!r}"

@@ -130,7 +130,7 @@ def test_by_default_the_front_is_the_known_one_in_any_unit() -> None:
         front = module.front(_loader(problem.split("test"), 150), split="test")
         unit = 1000 if second is not OBJECTIVES[1] else 1
         fronts.append(front.values / [1, unit])
-        scales = module._weighing.state["loss_scales"] / torch.tensor([1.0, unit])
+        scales = module.weighting.state["loss_scales"] / torch.tensor([1.0, unit])
         weights = (0.01 + 0.98 * even_rays(25, 2).double()) / scales
         shares = (weights / weights.sum(dim=1, keepdim=True)).numpy()
         np.testing.assert_allclose(fronts[-1], 4 * (1 - shares) ** 2, atol=0.1)
@@ -255,9 +255,9 @@ def test_a_resumed_training_ends_with_the_same_bits(
     train(resumed, "resumed", tmp_path / "whole" / f"step={steps}.ckpt")
     for name, value in whole.state_dict().items():
         assert torch.equal(resumed.state_dict()[name], value), name
-    assert resumed._weighing.kept() == whole._weighing.kept()
-    assert whole._weighing.kept()["epoch"] == 3
-    assert method != "epo" or whole._weighing.kept()["state"]["steps"] == 32
+    assert resumed.weighting.state_dict() == whole.weighting.state_dict()
+    assert whole.weighting.state_dict()["epoch"] == 3
+    assert method != "epo" or whole.weighting.state_dict()["state"]["steps"] == 32
 
 
 def test_another_seed_draws_other_rays() -> None:
@@ -517,7 +517,7 @@ def test_several_processes_agree_on_a_ray_or_differ(tmp_path: Path) -> None:
     # each its own: the mean of the steps of both
     literal, whole = _model(), _stepper("differ")
     for rank in range(2):
-        ray, half = whole._weighing.rays((0, 0), rank, 1)[0], _half(rank)
+        ray, half = whole.weighting.draw_rays((0, 0), rank, 1)[0], _half(rank)
         outputs = literal(half.inputs, ray)
         losses = [(outputs - half.targets[name]).square().mean() for name in ("a", "b")]
         (cosmos_loss(torch.stack(losses), ray, penalty=2.0) / 2).backward()

@@ -141,7 +141,7 @@ def test_by_default_the_front_is_the_known_one_and_what_reads_the_ray_is_not_dec
     known = Front(front.rays, exact, front.names, front.reference)
     assert hypervolume(front) == pytest.approx(hypervolume(known), rel=0.02)
     assert monotonicity(front).min() > 0.95
-    scales = trainer._weighing.state["loss_scales"]
+    scales = trainer.weighting.state["loss_scales"]
     assert float(scales.min()) > 0
     model: Any = trainer.model
     decayed = set(trainer.get_decay_parameter_names(model))
@@ -261,9 +261,9 @@ def test_a_resumed_training_ends_with_the_same_bits(method: str, tmp_path: Path)
         resumed = train(f"resumed-{steps}", 9, tmp_path / "whole" / f"checkpoint-{steps}")
         for name, value in whole.model.state_dict().items():
             assert torch.equal(resumed.model.state_dict()[name], value), (steps, name)
-        assert resumed._weighing.kept() == whole._weighing.kept()
-    assert whole._weighing.kept()["epoch"] == 2
-    assert method == "cosmos" or whole._weighing.kept()["state"]["steps"] == 24
+        assert resumed.weighting.state_dict() == whole.weighting.state_dict()
+    assert whole.weighting.state_dict()["epoch"] == 2
+    assert method == "cosmos" or whole.weighting.state_dict()["state"]["steps"] == 24
 
 
 def test_in_half_precision_the_network_is_and_the_losses_are_not(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_accumulated_batches_are_averaged_whatever_the_network_takes(tmp_path: P
     )
     trainer.train()
     for at in range(3):
-        share, ray = slice(4 * at, 4 * (at + 1)), trainer._weighing.rays((0, at), 0, 1)[0]
+        share, ray = slice(4 * at, 4 * (at + 1)), trainer.weighting.draw_rays((0, at), 0, 1)[0]
         logits = literal({"x": x[share]}, ray)["logits"]
         one, two = (F.cross_entropy(logits, y) for y in (labels[share], 1 - labels[share]))
         ((ray[0] * one + ray[1] * two) / 3).backward()
@@ -511,7 +511,7 @@ def test_several_processes_agree_on_a_ray_or_differ(tmp_path: Path) -> None:
     # each its own: the mean of the steps of both
     literal, whole = _model(), _stepper(tmp_path, "differ", batch=20)
     for rank in range(2):
-        ray = whole._weighing.rays((0, 0), rank, 1)[0]
+        ray = whole.weighting.draw_rays((0, 0), rank, 1)[0]
         share = slice(10 * rank, 10 * (rank + 1))
         (_literal(literal, _data(20), ray, share) / 2).backward()
     for name, parameter in literal.named_parameters():

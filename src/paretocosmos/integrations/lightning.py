@@ -71,6 +71,9 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             their losses is weighted, as one process with the whole batch would.
         seed: of the rays. They depend on it, on the epoch and on the number of the batch, so a
             resumed training draws the rays it would have drawn.
+
+    Attributes:
+        weighting: draws the rays and weights the losses; its `state_dict` goes into checkpoints.
     """
 
     def __init__(
@@ -91,7 +94,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         seed: int = 1,
     ) -> None:
         super().__init__()
-        self._weighting = LossWeighting(
+        self.weighting = LossWeighting(
             model,
             objectives,
             preset=preset,
@@ -102,11 +105,11 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             ranks=ranks,
             seed=seed,
         )
-        self._evaluator = FrontEvaluator(self._weighting.objectives, reference, metrics, rays)
+        self._evaluator = FrontEvaluator(self.weighting.objectives, reference, metrics, rays)
         self._tallies: Tallies = {}
         self._preference = self._evaluator.centre
         if learning_rate is None:
-            learning_rate = self._weighting.training.learning_rate
+            learning_rate = self.weighting.training.learning_rate
         self.model, self.learning_rate = model, learning_rate
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
@@ -115,7 +118,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         return outputs
 
     def configure_optimizers(self) -> Any:
-        training = self._weighting.training
+        training = self.weighting.training
         if training.optimizer == "adam":  # the paper's, at one rate
             return torch.optim.Adam(self.parameters(), lr=self.learning_rate)
         # parameters that read the ray are not decayed
@@ -145,7 +148,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         return (batch.inputs, batch.targets) if isinstance(batch, Batch) else batch
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        step = self._weighting(
+        step = self.weighting(
             self.model,
             batch,
             epoch=self.current_epoch,
@@ -153,7 +156,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             rank=self.global_rank,
             mean=self._mean,
         )
-        losses = zip(self._weighting.names, step.losses, strict=True)
+        losses = zip(self.weighting.names, step.losses, strict=True)
         named = {f"train_{name}": loss for name, loss in losses}
         self.log_dict(named, prog_bar=True, batch_size=step.samples)
         self.log("train_loss", step.total.detach(), batch_size=step.samples)
@@ -167,7 +170,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
 
     def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> Outputs:
         """Compute the outputs at `preference` for a batch, which may have no targets."""
-        inputs = extract_inputs(batch, self._weighting.targets)
+        inputs = extract_inputs(batch, self.weighting.targets)
         return self._evaluator.compute_outputs(self.model, inputs, self._preference)  # type: ignore[no-any-return]
 
     @property
@@ -180,7 +183,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
 
     @preference.setter
     def preference(self, ray: Sequence[float]) -> None:
-        (self._preference,) = as_rays([list(ray)], len(self._weighting.objectives))
+        (self._preference,) = as_rays([list(ray)], len(self.weighting.objectives))
 
     def on_validation_epoch_start(self) -> None:
         self._tallies = {}
@@ -210,10 +213,10 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             return evaluator.front(tallies, split=split)[0]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint[CHECKPOINT_KEY] = self._weighting.state_dict()
+        checkpoint[CHECKPOINT_KEY] = self.weighting.state_dict()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self._weighting.load_state_dict(checkpoint[CHECKPOINT_KEY])
+        self.weighting.load_state_dict(checkpoint[CHECKPOINT_KEY])
 
     def _evaluate(self, batch: Any, loader: int) -> None:
         if loader:
@@ -228,7 +231,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         self, evaluator: FrontEvaluator, tallies: Tallies, data: Any, *, transfer: bool = False
     ) -> None:
         """Add a batch to a front; of a loader per objective those that have not ended."""
-        batches = self._weighting.to_batches(data)
+        batches = self.weighting.to_batches(data)
         for number, batch in enumerate(batches):
             if batch is not None:
                 ready = self._transfer(batch) if transfer else batch

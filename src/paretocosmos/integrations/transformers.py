@@ -71,6 +71,9 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         compute_metrics: further numbers, of the outputs at the centre of the simplex, which are
             kept for it.
         optimizers: an optimiser and a scheduler.
+
+    Attributes:
+        weighting: draws the rays and weights the losses; its `state_dict` goes into checkpoints.
     """
 
     def __init__(
@@ -96,7 +99,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         compute_metrics: Callable[[Any], dict[str, float]] | None = None,
         optimizers: tuple[Any, Any] = (None, None),
     ) -> None:
-        self._weighting = LossWeighting(
+        self.weighting = LossWeighting(
             model,
             objectives,
             preset=preset,
@@ -107,7 +110,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             ranks=ranks,
             seed=args.seed,
         )
-        self._evaluator = FrontEvaluator(self._weighting.objectives, reference, metrics, rays)
+        self._evaluator = FrontEvaluator(self.weighting.objectives, reference, metrics, rays)
         self._front: Front
         self._tallies: Tallies = {}
         self._predict_ray: Tensor | None = None  # set while `predict` runs
@@ -137,10 +140,10 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         """The scalar to back-propagate at the next ray."""
         stored = self.state.stateful_callbacks.pop(CHECKPOINT_KEY, None)
         if stored is not None:  # resumed
-            self._weighting.load_state_dict(stored)
+            self.weighting.load_state_dict(stored)
         step = self.state.global_step
         self._position = (step, self._position[1] + 1 if self._position[0] == step else 0)
-        weighted = self._weighting(
+        weighted = self.weighting(
             model,
             inputs,
             epoch=int(self.state.epoch or 0),
@@ -166,11 +169,11 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         ready = self._prepare_inputs(inputs)
         with torch.no_grad(), self.compute_loss_context_manager():
             if self._predict_ray is not None:
-                columns = extract_inputs(ready, self._weighting.targets)
+                columns = extract_inputs(ready, self.weighting.targets)
                 targets = {name: v for name, v in ready.items() if name not in columns}
                 outputs = self._evaluator.compute_outputs(model, columns, self._predict_ray)
                 return None, outputs, targets or None
-            batch = to_batch(ready, self._weighting.targets)
+            batch = to_batch(ready, self.weighting.targets)
             count = self._count_new(batch)
             centre = self._evaluator.add(self._tallies, model, batch, exact=False, count=count)
         if self.compute_metrics is None:
@@ -215,7 +218,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             ray: a number per objective; they sum to 1. Equal weights if `None`.
         """
         preference = self._evaluator.centre.tolist() if ray is None else list(ray)
-        (self._predict_ray,) = as_rays([preference], len(self._weighting.objectives))
+        (self._predict_ray,) = as_rays([preference], len(self.weighting.objectives))
         try:
             return super().predict(test_dataset, ignore_keys, metric_key_prefix)
         finally:
@@ -248,13 +251,13 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         if "loss" in logs and self._batches:
             means = self._mean(self._summed / self._batches).tolist()
             self._summed, self._batches = torch.zeros(()), 0
-            names = (f"loss_{name}" for name in self._weighting.names)
+            names = (f"loss_{name}" for name in self.weighting.names)
             logs = logs | dict(zip(names, means, strict=True))
         super().log(logs, start_time)
 
     def _save_checkpoint(self, *args: Any) -> None:
         # the dictionary of the Trainer's state, which is written as JSON and read again
-        self.state.stateful_callbacks[CHECKPOINT_KEY] = self._weighting.state_dict()
+        self.state.stateful_callbacks[CHECKPOINT_KEY] = self.weighting.state_dict()
         super()._save_checkpoint(*args)
         del self.state.stateful_callbacks[CHECKPOINT_KEY]
 

@@ -93,7 +93,7 @@ def fingerprint() -> Iterator[str]:
     yield (
         "The published files are lost. Others published networks trained on them, with "
         f"their test losses ({found['networks']}). These networks can identify the images "
-        "(`benchmarks/fingerprint.py`, [decision 0024](decisions/0024-the-published-images.md)). "
+        "(`benchmarks/fingerprint.py`, [why](decisions/image_data.md)). "
         "Cross-entropy and accuracy of the bottom-right image:"
     )
     yield ""

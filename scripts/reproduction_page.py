@@ -77,7 +77,7 @@ def left(trials: Sequence[Mapping[str, Any]], table: Content) -> list[str]:
     """What one change at a time does on pairs of images, seed by seed beside Table 1."""
     lines = [
         "**What could explain the remaining differences on images?** One change at a time, compared "
-        "with the same seeds of Table 1 ([the rule](decisions/0024-the-published-images.md)):",
+        "with the same seeds of Table 1 ([the rule](decisions/image_data.md)):",
         "",
         "| changed | set | method | paper | Table 1, these seeds | changed | difference | seeds |",
         "|---|---|---|---|---|---|---|---|",

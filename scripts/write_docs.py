@@ -258,7 +258,7 @@ def results() -> str:
             "`python -m benchmarks.intervals`: 95 % intervals of `tpr_gap`, 2,000 simulated tables per cell, half of their rows positive.",
             "Every column shows how often the interval contains the true gap, and its mean width divided by that of an oracle that knows",
             "the distribution of the estimate. *Chosen* is the best of 25 rays that keeps a bound on validation rows, once with the cell's true gap at",
-            "every ray, once with a gap that falls from twice that value to 0 along the front. [The method](decisions/0036-intervals-that-cover.md).",
+            "every ray, once with a gap that falls from twice that value to 0 along the front. [The method](decisions/intervals.md).",
             "",
             *intervals_table(),
             "",

@@ -49,7 +49,7 @@ NETWORKS = {
     },
 }
 
-# What every training of the default preset has; docs/decisions/0033 has what each is worth.
+# Settings of every training by the default preset, and why: docs/decisions/default_preset.md.
 _ALWAYS: dict[str, Any] = {
     "optimizer": "adamw",
     "schedule": "cosine",
@@ -66,7 +66,8 @@ _ALWAYS: dict[str, Any] = {
 _VECTORS: dict[str, Any] = {"learning_rate": 2e-3, "groups": 4}
 # Rows of a table at which its network takes the largest steps and has the least decay; q in
 # [0.3, 1], the cube root of a table's share of it, makes the steps smaller and the decay larger, so
-# that 700 rows are not learned by heart (docs/decisions/0035). A small table takes half the steps.
+# that 700 rows are not learned by heart (docs/decisions/network_for_tables.md). A small table takes
+# half the steps.
 _ROWS, _LEAST, _HALF = 30_000, 0.3, 0.5
 # Rows up to which such a network has a linear part beside the rest, where no ray enters it.
 _LINEAR = 10_000

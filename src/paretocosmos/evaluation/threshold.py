@@ -31,7 +31,7 @@ TRIED = 99
 # The smallest share of the positives, and of the negatives, that may be predicted as such: with
 # 10 % positives, between 2.5 and 77.5 % of the rows are predicted positive.
 LEAST = 0.25
-# Confidence that a gain is not chance: docs/decisions/0038-a-threshold-for-all.md.
+# Confidence that a gain is not chance: docs/decisions/choosing.md.
 SURE = 0.975
 
 

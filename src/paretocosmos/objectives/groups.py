@@ -12,7 +12,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives.base import Objective, aligned, logits_of
 from paretocosmos.types import Outputs, Targets
 
-# The rank correlation of what is trained and what is counted: docs/decisions/0037-gaps-of-rates.md.
+# The rank correlation of what is trained and what is counted: docs/decisions/fairness.md.
 SHARPNESS = 0.05
 Rows = Literal["all", "positives", "negatives"]
 

@@ -1,7 +1,7 @@
 """Composites of two images, as in Multi-MNIST: exact and repeatable.
 
 The canvas is 8 pixels wider than an image. Pixels add up, clipped at 255. The published generator
-is lost; where it put the two images is a `Rule` (docs/decisions/0024).
+is lost; where it put the two images is a `Rule` (docs/decisions/image_data.md).
 """
 
 import hashlib
@@ -49,7 +49,7 @@ class Rule:
 
 
 RULES: dict[RuleName, Rule] = {
-    # found out from networks that others trained on the lost files: docs/decisions/0024
+    # found out from networks that others trained on the lost files: docs/decisions/image_data.md
     "published": Rule(range(5), range(5, 8), diagonal=True),
     # the words of Lin et al. 2019, Pareto Multi-Task Learning
     "text": Rule(range(5), range(4, 9), diagonal=False),

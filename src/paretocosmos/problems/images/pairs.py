@@ -39,8 +39,8 @@ PARTS = ("train", "t10k")
 CAVEATS: dict[RuleName, str] = {
     "published": (
         "The published Multi-MNIST images are lost. These are composed by a rule recovered from "
-        "networks trained on them (docs/decisions/0024): the same kind of images, not the same "
-        "bytes."
+        "networks trained on them (docs/decisions/image_data.md): the same kind of images, not the "
+        "same bytes."
     ),
     "text": (
         "These images follow the description in Lin et al. 2019, not the published files. They are "

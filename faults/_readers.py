@@ -13,7 +13,7 @@ import numpy as np
 from paretocosmos.cli.choose import print_choice
 from paretocosmos.cli.summary import print_run, summarize_run
 from paretocosmos.evaluation.evaluate import evaluate
-from paretocosmos.explorer import look_at
+from paretocosmos.explorer import build_page_model
 from paretocosmos.explorer import write_report as write_page
 from paretocosmos.pareto.front import Front
 from paretocosmos.plotting import save_front
@@ -45,7 +45,7 @@ def used(folder: Path) -> Any:
         problem = run.problem()
         evaluate(run.model, problem, rays=2)
         print_choice(run, run.choose(knee=True, problem=problem, evaluations=2))
-        write_page(folder / "page.html", look_at([run]))
+        write_page(folder / "page.html", build_page_model([run]))
         if zlib.crc32(folder.name.encode()) % 8 == 0:  # which takes most of the time
             save_front(folder / "page.png", [run.front])
     return None

@@ -16,8 +16,8 @@ Call = Callable[..., Any]
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paretocosmos.explorer.live.EVERY", 0.01)
-    monkeypatch.setattr("paretocosmos.explorer.live.AFTER", 0.0)
+    monkeypatch.setattr("paretocosmos.explorer.live.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("paretocosmos.explorer.live.LINGER_SECONDS", 0.0)
 
 
 @pytest.mark.system

@@ -13,10 +13,10 @@ from paretocosmos.explorer import (
     Answers,
     Cell,
     Head,
-    Look,
     Outcome,
+    PageModel,
+    RunView,
     Samples,
-    View,
     Words,
     write_report,
 )
@@ -43,38 +43,38 @@ def made() -> Callable[..., Front]:
 
 
 @pytest.fixture
-def seen(made: Callable[..., Front]) -> Callable[..., View]:
+def seen(made: Callable[..., Front]) -> Callable[..., PageModel]:
     """A view of one or more runs, with a yes-or-no question and four rows."""
 
-    def view(*, objectives: int = 2, count: int = 25, runs: int = 1, **record: Any) -> View:
+    def view(*, objectives: int = 2, count: int = 25, runs: int = 1, **record: Any) -> PageModel:
         steps = np.linspace(0, 1, count)
         confusion = np.zeros((count, 1, 2, 2), np.int64)
         confusion[:, 0] = [[80, 20], [30, 70]]
         confusion[:, 0, 0, 1] = np.arange(count)
         answers = Answers(
-            at=np.arange(count),
+            ray_indices=np.arange(count),
             confusion={"val": (confusion,), "test": (2 * confusion,)},
-            chances=(np.stack([steps, 1 - steps, 0 * steps + 0.25, 0 * steps + 1]),),
-            answers=(np.zeros((4, count), np.int64),),
+            probabilities=(np.stack([steps, 1 - steps, 0 * steps + 0.25, 0 * steps + 1]),),
+            classes=(np.zeros((4, count), np.int64),),
         )
         looks = []
         for run in range(runs):
             kinds = {"objectives": objectives, "count": count, "add": 0.02 * run}
             fronts = (made("val", **kinds), made("test", **kinds))
             own = {"name": "adult", "label": f"method {run + 1}", "about": {"target": "income"}}
-            looks.append(Look(own | record, fronts, f"runs/{run + 1}", answers))
+            looks.append(RunView(own | record, fronts, f"runs/{run + 1}", answers))
         cells = tuple((f"{30 + row}", "<i>Private</i>") for row in range(4))
         samples = Samples((1, 2, 3, 4), ("age", "work"), cells, (), np.array([[1, 0, 0, 1]]), 2, 2)
-        return View(looks, (Head("income", ("no", "yes"), binary=True),), (), samples)
+        return PageModel(looks, (Head("income", ("no", "yes"), binary=True),), (), samples)
 
     return view
 
 
 @pytest.fixture
-def people(seen: Callable[..., View]) -> Callable[..., View]:
+def people(seen: Callable[..., PageModel]) -> Callable[..., PageModel]:
     """A view of two groups: who is selected, with intervals, and the gap between them."""
 
-    def view(*, count: int = 25, runs: int = 1, **record: Any) -> View:
+    def view(*, count: int = 25, runs: int = 1, **record: Any) -> PageModel:
         bare = seen(count=count, runs=runs, **record)
         cells = tuple(
             Cell(who, f"of 100 {who}, # are selected", 0, at, (0, 1), "positive")
@@ -110,20 +110,20 @@ def people(seen: Callable[..., View]) -> Callable[..., View]:
                     gaps={"val": gaps, "test": gaps},
                 ),
             )
-            for look in bare.looks
+            for look in bare.runs
         ]
-        return dataclasses.replace(bare, looks=looks, groups=(), words=words)
+        return dataclasses.replace(bare, runs=looks, groups=(), words=words)
 
     return view
 
 
 @pytest.fixture
-def pictured(seen: Callable[..., View]) -> View:
+def pictured(seen: Callable[..., PageModel]) -> PageModel:
     """The same with pictures instead of rows."""
     view = seen()
     image = encode_png(np.arange(64, dtype=np.uint8).reshape(8, 8, 1))
     samples = Samples((1, 2, 3, 4), (), (), (image,) * 4, np.array([[1, 0, 0, 1]]), 2)
-    return View(view.looks, view.heads, (), samples)
+    return PageModel(view.runs, view.heads, (), samples)
 
 
 @dataclass
@@ -189,7 +189,7 @@ def show(chromium: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
     """Write a view and open it; in the end nothing was complained about and nothing asked for."""
     every: list[Shown] = []
 
-    def opened(view: View, *, width: int = 1280, height: int = 900, **context: Any) -> Shown:
+    def opened(view: PageModel, *, width: int = 1280, height: int = 900, **context: Any) -> Shown:
         path = tmp_path / f"page-{len(every)}.html"
         write_report(path, view)
         page = chromium.new_page(viewport={"width": width, "height": height}, **context)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paretocosmos.explorer import View
+from paretocosmos.explorer import PageModel
 
 Open = Callable[..., Any]
-See = Callable[..., View]
+See = Callable[..., PageModel]
 
 
 def test_it_loads_and_shows_both_splits(show: Open, seen: See) -> None:
@@ -20,7 +20,7 @@ def test_it_loads_and_shows_both_splits(show: Open, seen: See) -> None:
     shown = show(view)
     assert shown.text("h1") == "adult"
     assert "method 1 · seed 3 · 25 rays" in shown.text("#facts")
-    val, test = view.looks[0].fronts
+    val, test = view.runs[0].fronts
     middle = 12
     assert shown.numbers("loss") == pytest.approx(
         [val.values[middle, 0], test.values[middle, 0]], abs=6e-5
@@ -42,7 +42,7 @@ def test_the_slider_moves_the_point_between_rays(show: Open, seen: See) -> None:
     shown.page.locator("#slider").fill("700")
     shown.settle()
     first = shown.ray()[0]
-    val = view.looks[0].fronts[0]
+    val = view.runs[0].fronts[0]
     order = val.rays[:, 0].argsort()
     wanted = np.interp(first, val.rays[order, 0], val.values[order, 1])
     assert shown.numbers("gap")[0] == pytest.approx(wanted, abs=1e-3)
@@ -78,7 +78,7 @@ def test_a_bound_is_dragged_and_the_best_point_that_keeps_it_is_taken(
     shown = show(view)
     shown.drag(".grip.left", 0, 160)
     bound = float(shown.page.locator(".chip input").input_value())
-    val = view.looks[0].fronts[0]
+    val = view.runs[0].fronts[0]
     point = val.choose(max={"gap": bound})
     assert shown.ray() == pytest.approx(point.ray, abs=1e-4)
     assert shown.numbers("gap")[0] == pytest.approx(point["gap"], abs=6e-5)
@@ -102,7 +102,7 @@ def test_a_bound_is_dragged_and_the_best_point_that_keeps_it_is_taken(
 def test_a_constant_classifier_is_never_taken_silently(show: Open, seen: See) -> None:
     view = seen()
     shown = show(view)
-    val = view.looks[0].fronts[0]
+    val = view.runs[0].fronts[0]
     strict = float(val.values[-1, 1])  # only the last ray, which is constant, is as small
     shown.page.locator("#add-bound").select_option("gap")
     shown.page.locator(".chip input").fill(f"{strict + 1e-6:.6f}")

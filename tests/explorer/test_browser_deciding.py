@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paretocosmos.explorer import Look, View
+from paretocosmos.explorer import PageModel, RunView
 from paretocosmos.pareto import Front, even_rays
 
 Open = Callable[..., Any]
-See = Callable[..., View]
+See = Callable[..., PageModel]
 
 SEEN = """(selectors) => selectors.filter((one) => {
   const box = document.querySelector(one).getBoundingClientRect();
@@ -52,7 +52,7 @@ def test_consequences_move_with_the_slider(show: Open, people: See) -> None:
     shown = show(view)
     shown.page.locator("#slider").fill("300")
     shown.settle()
-    answers, val = view.looks[0].answers, view.looks[0].fronts[0]
+    answers, val = view.runs[0].answers, view.runs[0].fronts[0]
     assert answers is not None
     first, order = shown.ray()[0], val.rays[:, 0].argsort()
 
@@ -77,7 +77,7 @@ def test_consequences_move_with_the_slider(show: Open, people: See) -> None:
 def test_a_limit_is_in_the_units_of_its_metric(show: Open, people: See) -> None:
     view = people()
     shown = show(view)
-    val, test = view.looks[0].fronts
+    val, test = view.runs[0].fronts
     shown.page.locator("#add-bound").select_option("gap")
     shown.page.locator(".chip input").fill("30")
     shown.settle()
@@ -166,7 +166,7 @@ def test_a_link_within_the_page_keeps_the_choice(show: Open, people: See, link: 
     shown.page.locator("#add-bound").select_option("gap")
     shown.page.locator(".chip input").fill("30")
     shown.until(lambda: "max=0.3" in shown.page.url)
-    chosen = view.looks[0].fronts[0].choose(max={"gap": 0.3}).ray
+    chosen = view.runs[0].fronts[0].choose(max={"gap": 0.3}).ray
     shown.page.get_by_role("link", name=link).focus()
     shown.page.keyboard.press("Enter")
     section = {"Write the decision down": "record", "Skip to the choice": "decision"}[link]
@@ -215,9 +215,9 @@ def test_the_decision_on_one_page(show: Open, people: See) -> None:
     assert made["model"]["sha256"] == "abc"
     assert "Old people are missing." in made["not_known"]
     weights = list(made["chosen"]["ray"].values())
-    assert weights == pytest.approx(view.looks[0].fronts[0].choose(max={"gap": 0.3}).ray)
-    place = int(np.abs(view.looks[0].fronts[0].rays[:, 0] - weights[0]).argmin())
-    answers = view.looks[0].answers
+    assert weights == pytest.approx(view.runs[0].fronts[0].choose(max={"gap": 0.3}).ray)
+    place = int(np.abs(view.runs[0].fronts[0].rays[:, 0] - weights[0]).argmin())
+    answers = view.runs[0].answers
     assert answers is not None
     men = made["costs"]["test"][0]["of"][0]
     ends = answers.shares["test"][0, place]
@@ -241,9 +241,9 @@ def test_the_decision_on_one_page(show: Open, people: See) -> None:
 
 def test_every_statement_of_the_decision_names_its_one_split(show: Open, people: See) -> None:
     view = people()
-    val, test = view.looks[0].fronts
+    val, test = view.runs[0].fronts
     test = dataclasses.replace(test, values=2 * test.values)  # differences are twice as large
-    view = dataclasses.replace(view, looks=[dataclasses.replace(view.looks[0], fronts=(val, test))])
+    view = dataclasses.replace(view, runs=[dataclasses.replace(view.runs[0], fronts=(val, test))])
     shown = show(view)
     shown.page.locator("#add-bound").select_option("gap")
     shown.page.locator(".chip input").fill("30")
@@ -264,7 +264,7 @@ def test_every_statement_of_the_decision_names_its_one_split(show: Open, people:
     sheet = shown.text("#sheet")
     assert costs["test"] in sheet
     assert costs["validation"] not in sheet
-    men = view.looks[0].answers.shares["test"][0, place, 0]  # type: ignore[union-attr]
+    men = view.runs[0].answers.shares["test"][0, place, 0]  # type: ignore[union-attr]
     assert f"On test data: Of 100 men, {100 * men:.0f}" in sheet
     assert "of the choices that keep it on validation data" in sheet
     for split, label in (("Test", "test"), ("Validation", "validation")):
@@ -290,7 +290,7 @@ def test_a_far_point_does_not_rule_the_axes_and_fronts_zoom(show: Open) -> None:
     near = Front(rays, 0.6 - 0.5 * np.sqrt(rays), ("loss", "gap"), np.array([99.0, 99.0]))
     far = Front(np.eye(2), np.array([[0.12, 0.5], [30.0, 0.1]]), near.names, near.reference)
     record = {"label": "single_task", "fixed_rays": np.eye(2).tolist()}
-    view = View([Look({"label": "cosmos"}, [near]), Look(record, [far])])
+    view = PageModel([RunView({"label": "cosmos"}, [near]), RunView(record, [far])])
     shown = show(view)
     assert "1 of single_task beyond the picture" in shown.text("#key")
     assert "2 networks and nothing between them" in shown.text("#legend")

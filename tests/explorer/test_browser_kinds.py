@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paretocosmos.explorer import Look, View
+from paretocosmos.explorer import PageModel, RunView
 from paretocosmos.pareto import Front, even_rays
 
 Open = Callable[..., Any]
-See = Callable[..., View]
+See = Callable[..., PageModel]
 TWO = np.array([2.0, 2.0])
 
 
@@ -47,7 +47,7 @@ def test_three_objectives_in_space(show: Open, seen: See) -> None:
         shown.page.keyboard.press("PageDown")
     shown.settle()
     bound = float(shown.page.locator(".chip input").input_value())
-    point = view.looks[0].fronts[0].choose(max={"third": bound})
+    point = view.runs[0].fronts[0].choose(max={"third": bound})
     assert shown.ray() == pytest.approx(point.ray, abs=1e-4)
     assert "Evaluated" in shown.text("#point-state")
     shown.page.get_by_role("radio", name="Two axes").check()
@@ -67,7 +67,7 @@ def test_four_objectives_side_by_side(show: Open, seen: See) -> None:
     assert sum(ray) == pytest.approx(1)
     shown.drag(".grip >> nth=3", 0, 140)
     bound = float(shown.page.locator(".chip input").input_value())
-    point = view.looks[0].fronts[0].choose(max={"fourth": bound})
+    point = view.runs[0].fronts[0].choose(max={"fourth": bound})
     assert shown.ray() == pytest.approx(point.ray, abs=1e-4)
 
 
@@ -76,7 +76,7 @@ def test_networks_of_their_own_have_nothing_between_them(
 ) -> None:
     fronts = [made("val", count=5), made("test", count=5)]
     record = {"label": "pareto_mtl", "fixed_rays": fronts[0].rays.tolist()}
-    shown = show(View([Look(record, fronts)]))
+    shown = show(PageModel([RunView(record, fronts)]))
     shown.page.locator("#slider").fill("620")
     shown.settle()
     assert "The network trained for the ray" in shown.text("#point-state")
@@ -93,7 +93,7 @@ def test_networks_for_one_objective_each(show: Open) -> None:
     networks = [{"epoch_selected": 5, "infeasible_share": 0.031}, {"epoch_selected": 10}]
     record = {"label": "single_task", "fixed_rays": np.eye(2).tolist(), "networks": networks}
     evaluations = [{"epoch": epoch, "hypervolume_val": 3.0} for epoch in (5, 10)]
-    shown = show(View([Look({**record, "evaluations": evaluations}, [front])]))
+    shown = show(PageModel([RunView({**record, "evaluations": evaluations}, [front])]))
     shown.page.locator("#slider").fill("1000")
     shown.settle()
     assert shown.text("#point-state") == "The network trained on gap alone."
@@ -109,13 +109,13 @@ def test_networks_for_one_objective_each(show: Open) -> None:
 
 def test_one_network_with_one_point_takes_no_preference(show: Open) -> None:
     front = Front(np.array([[0.5, 0.5]]), np.array([[0.3, 0.2]]), ("loss", "gap"), TWO)
-    shown = show(View([Look({"label": "mgda", "fixed_rays": [[0.5, 0.5]]}, [front])]))
+    shown = show(PageModel([RunView({"label": "mgda", "fixed_rays": [[0.5, 0.5]]}, [front])]))
     assert "takes no preference" in shown.text("#preference")
     assert shown.page.locator("#slider").is_disabled()
     assert shown.numbers("loss") == [0.3]
 
 
-def test_pictures_and_their_classes(show: Open, pictured: View) -> None:
+def test_pictures_and_their_classes(show: Open, pictured: PageModel) -> None:
     shown = show(pictured)
     assert shown.page.locator(".pictures img").count() == 4
     assert shown.page.evaluate("document.querySelector('.pictures img').naturalWidth") == 8
@@ -140,7 +140,9 @@ def test_names_are_shown_and_not_run(show: Open) -> None:
         "caveats": [HOSTILE],
         HOSTILE: {HOSTILE: [HOSTILE]},
     }
-    shown = show(View([Look(record, fronts, HOSTILE), Look(record, fronts, "b")], without=HOSTILE))
+    shown = show(
+        PageModel([RunView(record, fronts, HOSTILE), RunView(record, fronts, "b")], without=HOSTILE)
+    )
     shown.page.locator("#configuration summary").click()
     shown.page.locator("#rays summary").click()
     for selector in ("#axis-x", "#axis-y"):
@@ -160,7 +162,7 @@ def test_odd_fronts_are_shown(show: Open, values: list[list[float]]) -> None:
     rays = even_rays(len(values), 2).numpy()
     metrics = {"all_nan": np.full(len(values), np.nan)}
     odd = Front(rays, np.array(values), ("loss", "gap"), TWO, metrics)
-    shown = show(View([Look({}, [odd])]))
+    shown = show(PageModel([RunView({}, [odd])]))
     shown.page.locator("#axis-x").select_option("all_nan")
     shown.page.locator("#best").select_option("all_nan")
     shown.settle()

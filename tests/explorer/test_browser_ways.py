@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from paretocosmos.explorer import View
+from paretocosmos.explorer import PageModel
 
 Open = Callable[..., Any]
-See = Callable[..., View]
+See = Callable[..., PageModel]
 
 
 def test_everything_can_be_done_with_the_keyboard(show: Open, seen: See) -> None:
@@ -145,7 +145,7 @@ def test_saving_the_view(show: Open, seen: See, tmp_path: Path) -> None:
     text = Path(table.value.path()).read_text(encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     assert len(rows) == 50
-    val = view.looks[0].fronts[0]
+    val = view.runs[0].fronts[0]
     assert [float(row["gap"]) for row in rows[:25]] == val.values[:, 1].tolist()
     assert [float(row["ray loss"]) for row in rows[:25]] == val.rays[:, 0].tolist()
     assert [row["chosen"] for row in rows].count("1") == 2
@@ -158,7 +158,7 @@ def test_every_ray_is_listed_and_sorted(show: Open, seen: See) -> None:
     shown.settle()
     assert shown.page.locator("#rays-table tbody tr").count() == 25
     shown.page.locator("#rays-table thead button").nth(4).click()
-    val = view.looks[0].fronts[0]
+    val = view.runs[0].fronts[0]
     cells = shown.page.locator("#rays-table tbody tr td:nth-child(5)").all_text_contents()
     assert [float(cell) for cell in cells] == pytest.approx(sorted(val.values[:, 1]), abs=6e-5)
     shown.page.locator("#rays-table tbody tr button").first.click()

@@ -70,8 +70,8 @@ def _get(address: str, **headers: str) -> tuple[int, str]:
 def test_the_page_is_for_this_machine_and_ends_with_the_run(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paretocosmos.explorer.live.EVERY", 0.01)
-    monkeypatch.setattr("paretocosmos.explorer.live.AFTER", 0.0)
+    monkeypatch.setattr("paretocosmos.explorer.live.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("paretocosmos.explorer.live.LINGER_SECONDS", 0.0)
     with Watch(lambda: folder) as watch:
         assert watch.address.startswith("http://127.0.0.1:")
         code, text = _get(watch.address + "state.json")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.explorer import Look, View, write_report
+from paretocosmos.explorer import PageModel, RunView, write_report
 from paretocosmos.pareto import Front, even_rays
 from paretocosmos.pareto.metrics import MEANINGS, front_report
 
@@ -93,7 +93,7 @@ def unpacked(text: str, kind: str = "<f8") -> npt.NDArray[Any]:
 
 
 def written(folder: Path, content: dict[str, Any], fronts: list[Front]) -> str:
-    write_report(folder / "report.html", View([Look(content, fronts, str(folder))]))
+    write_report(folder / "report.html", PageModel([RunView(content, fronts, str(folder))]))
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
@@ -169,8 +169,8 @@ def test_the_fronts_inside_are_the_fronts_given(tmp_path: Path, objectives: int)
 def test_fronts_beside_separate_networks_are_measured_by_them(tmp_path: Path) -> None:
     own, bar = front(count=9), front("test", count=5)
     separate = {**record([bar]), "method": {"name": "separate", "settings": {}}}
-    looks = [Look(record([own]), [own], "one"), Look(separate, [bar], "two")]
-    write_report(tmp_path / "report.html", View(looks))
+    looks = [RunView(record([own]), [own], "one"), RunView(separate, [bar], "two")]
+    write_report(tmp_path / "report.html", PageModel(looks))
     data = Page((tmp_path / "report.html").read_text(encoding="utf-8")).data
     for run, one in zip(data["runs"], (own, bar), strict=True):
         assert run["fronts"][0]["report"] == front_report(one, bar).to_dict()
@@ -255,11 +255,11 @@ def test_long_runs_stay_small(tmp_path: Path) -> None:
 
 def test_mistakes_are_one_sentence() -> None:
     with pytest.raises(ConfigurationError, match="one run with a front"):
-        View([])
+        PageModel([])
     with pytest.raises(ConfigurationError, match="one run with a front"):
-        View([Look({}, [])])
+        PageModel([RunView({}, [])])
     with pytest.raises(ConfigurationError, match="the same objectives"):
-        View([Look({}, [front()]), Look({}, [front(objectives=3)])])
+        PageModel([RunView({}, [front()]), RunView({}, [front(objectives=3)])])
 
 
 @pytest.mark.system

@@ -56,18 +56,18 @@ def explore(
     A RUN may be a folder with runs below it, as `compare` and `--seeds` write them. The page
     is one file that needs no server and no network.
     """
-    from paretocosmos.explorer import look_at, write_report
+    from paretocosmos.explorer import build_page_model, write_report
 
     places = [place for folder in folders for place in _find_finished(folder)]
     runs = [load_run(place, trust=trust or (), verify=verify, device=device) for place in places]
     wanted = None if out is None else _check_page(out)
-    with warnings_as_notes(), status("looking at answers"):
-        view = look_at(runs, data=data, samples=not no_samples, threshold=threshold)
+    with warnings_as_notes(), status("evaluating the runs"):
+        model = build_page_model(runs, data=data, samples=not no_samples, threshold=threshold)
     page = wanted or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
-    if view.why:
-        print_note(f"no samples and no counts: {view.why}")
+    if model.reason:
+        print_note(f"the page has no samples and no counted answers: {model.reason}")
     with status("writing the page"):
-        write_report(page, view)
+        write_report(page, model)
     if as_json:
         print_json({"page": str(page), "runs": [str(place) for place in places]})
     else:

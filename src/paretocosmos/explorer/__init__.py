@@ -1,19 +1,19 @@
 """The explorer: one HTML file that shows runs and their fronts, offline, without Python.
 
-`evaluate_page` evaluates runs for a page, with classes read and counted by `predictions`;
-`page_model` is what it shows, which `serialize` writes as one file; `pages` shows that file in a
-browser or a notebook. `live` is the page of a training that is under way.
+`evaluate_page` evaluates runs, `predictions` reads and counts predicted classes, `page_model`
+holds the result, `serialize` writes it as one file, and `pages` shows that file in a browser or a
+notebook. `live` serves the page of a training while it runs.
 """
 
-from paretocosmos.explorer.evaluate_page import look_at
+from paretocosmos.explorer.evaluate_page import build_page_model
 from paretocosmos.explorer.page_model import (
     Answers,
     Cell,
     Head,
-    Look,
     Outcome,
+    PageModel,
+    RunView,
     Samples,
-    View,
     Words,
     build_words,
 )
@@ -25,15 +25,15 @@ __all__ = [
     "Answers",
     "Cell",
     "Head",
-    "Look",
     "Outcome",
     "Page",
+    "PageModel",
+    "RunView",
     "Samples",
-    "View",
     "Words",
+    "build_page_model",
     "build_words",
     "explore",
-    "look_at",
     "write_page",
     "write_report",
 ]

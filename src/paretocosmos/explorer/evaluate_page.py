@@ -1,4 +1,4 @@
-"""Evaluate runs for a page: answers on validation and test data, and a dozen samples."""
+"""Evaluate runs for a page: predictions on validation and test data, and a dozen samples."""
 
 import dataclasses
 import struct
@@ -15,9 +15,16 @@ from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
 from paretocosmos.evaluation.evaluate import evaluate, evaluation_mode, predict_at_rays
 from paretocosmos.evaluation.samples import move_to_evaluate
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold
-from paretocosmos.explorer.page_model import Answers, Look, Outcome, Samples, View, build_words
+from paretocosmos.explorer.page_model import (
+    Answers,
+    Outcome,
+    PageModel,
+    RunView,
+    Samples,
+    build_words,
+)
 from paretocosmos.explorer.predictions import (
-    Reader,
+    HeadReader,
     build_outcomes,
     compute_gap_intervals,
     compute_outcome_gaps,
@@ -33,86 +40,94 @@ from paretocosmos.runs.run import Run, predicts_at
 from paretocosmos.runtime.device import precise
 from paretocosmos.types import Batch, Outputs, map_tensors
 
-# Answers are counted at this many rays at most: a page shows the nearest of them.
-COUNTED = 101
-# Rays whose outputs are held at once.
-TOGETHER = 25
+# Predictions are counted at this many rays at most: a page shows the nearest of them.
+MAX_COUNTED_RAYS = 101
+# Rays whose outputs are in memory at once.
+RAYS_PER_PASS = 25
 SPLITS: tuple[Split, ...] = ("val", "test")
-# What a page says. The reason is for its maker alone: it may name places on a machine.
-NOTHING = "There are no samples and no counted answers: the data could not be read for this page."
+# The page gives no reason: an error may name folders of the machine that wrote it.
+NO_DATA = "There are no samples and no counted answers: the data could not be read for this page."
+
+SAMPLE_COUNT = 12
+# Half of the samples are those, of this many candidates, whose predictions change most.
+CANDIDATES = 512
+MAX_COLUMNS = 20
+MAX_PIXELS = 128  # along a side; larger pictures are thinned
+
+Bytes = npt.NDArray[np.uint8]
 
 
-def look_at(
+def build_page_model(
     runs: Sequence[Run],
     *,
     data: str | None = None,
     samples: bool = True,
     threshold: float | None = None,
-) -> View:
-    """Evaluate runs on one problem for a page: fronts, counted answers, a dozen samples.
+) -> PageModel:
+    """Evaluate runs on one problem for a page: fronts, counted predictions, a dozen samples.
 
     Args:
-        runs: the first is chosen from at first.
-        data: where the problem's data lies now, if it has moved.
-        samples: whether to show a dozen; a page that holds some is shared as the data are.
-        threshold: the probability above which an answer of yes or no is counted as a yes; if
-            `None`, the one that an estimator predicts at, and 0.5 of any other run.
+        runs: the runs; the first is selected when the page opens.
+        data: the new location of the problem's data, if it has moved.
+        samples: whether to show samples; whoever gets the page then gets these rows.
+        threshold: the probability above which a binary prediction is positive; if `None`, that
+            of an estimator, and 0.5 for any other run.
 
     Returns:
-        The view; without answers and samples, and saying why, where the problem cannot be had.
+        The model of the page; if the data cannot be read, it has fronts only, and the reason.
     """
     _check_runs(runs)
     decided = predicts_at(runs[0]).threshold if threshold is None else threshold
     try:
         problem = runs[0].problem(data=data)
     except ParetoCosmosError as error:
-        if threshold is not None:  # which nothing could be counted at
+        if threshold is not None:  # without data, the threshold would be ignored
             raise
-        return _view_without_answers(runs, None, error)
+        return _model_fronts_only(runs, None, error)
     problem = at_threshold(problem, decided)
     try:
-        view = _build_view(runs, problem, decided)
+        model = _evaluate_runs(runs, problem, decided)
     except ParetoCosmosError as error:
-        return _view_without_answers(runs, problem, error)
-    return view if samples else _drop_samples(view)
+        return _model_fronts_only(runs, problem, error)
+    return model if samples else _drop_samples(model)
 
 
-def _view_without_answers(
+def _model_fronts_only(
     runs: Sequence[Run], problem: Problem | None, error: ParetoCosmosError
-) -> View:
-    """The fronts alone, and why."""
-    looks = [Look(run.record, _get_fronts(run), str(run.folder)) for run in runs]
-    words = build_words(problem, _quantity_names(runs), _run_name(runs[0]))
-    return View(looks, without=NOTHING, why=str(error), words=words)
+) -> PageModel:
+    views = [RunView(run.record, _get_fronts(run), str(run.folder)) for run in runs]
+    words = build_words(problem, _get_quantities(runs), _get_name(runs[0]))
+    return PageModel(views, samples_note=NO_DATA, reason=str(error), words=words)
 
 
-def _quantity_names(runs: Sequence[Run]) -> list[str]:
+def _get_quantities(runs: Sequence[Run]) -> list[str]:
     return [*dict.fromkeys(name for run in runs for name in (*run.front.names, *run.front.metrics))]
 
 
-def _run_name(run: Run) -> str:
+def _get_name(run: Run) -> str:
     return str(run.record.get("name") or "")
 
 
-def _drop_samples(view: View) -> View:
-    """Drop single samples and their answers; counts stay."""
-    looks = [
+def _drop_samples(model: PageModel) -> PageModel:
+    """Drop single samples and their predictions; counts stay."""
+    views = [
         dataclasses.replace(
-            look,
-            answers=look.answers and dataclasses.replace(look.answers, chances=(), answers=()),
+            view,
+            answers=view.answers
+            and dataclasses.replace(view.answers, probabilities=(), classes=()),
         )
-        for look in view.looks
+        for view in model.runs
     ]
-    said = "They were left out of this page."
-    return dataclasses.replace(view, looks=looks, samples=None, without=said)
+    note = "They were left out of this page."
+    return dataclasses.replace(model, runs=views, samples=None, samples_note=note)
 
 
 def _check_runs(runs: Sequence[Run]) -> None:
-    """Refuse runs that do not belong on one page."""
+    """Raise if runs do not belong on one page."""
     keys = ("name", "protocol", "about", "answers")
     for run in runs[1:]:
-        other = run.front.names != runs[0].front.names or run.table != runs[0].table
-        if other or any(run.record.get(key) != runs[0].record.get(key) for key in keys):
+        differs = run.front.names != runs[0].front.names or run.table != runs[0].table
+        if differs or any(run.record.get(key) != runs[0].record.get(key) for key in keys):
             raise ConfigurationError(
                 f"the runs of one page must share a problem, its data and its protocol, found "
                 f"{_describe_run(runs[0])} and {_describe_run(run)}: make a page for each"
@@ -120,62 +135,60 @@ def _check_runs(runs: Sequence[Run]) -> None:
 
 
 def _describe_run(run: Run) -> str:
-    of = f"`{run.record.get('name')}` ({', '.join(run.front.names)})"
-    return f"{of} in `{run.folder}`, protocol {run.record.get('protocol')}"
+    problem = f"`{run.record.get('name')}` ({', '.join(run.front.names)})"
+    return f"{problem} in `{run.folder}`, protocol {run.record.get('protocol')}"
 
 
 def _load_in_memory(problem: Problem, split: Split) -> Batch:
-    """A split that a page counts answers of at many rays; one that is read on the way is not."""
+    """Load a split; raise if it is streamed and too large to be evaluated at many rays."""
     source = problem.source(split)
-    found = problem.split(split) if source is None else source.held(HELD)
-    if isinstance(found, str):
-        raise DataError(f"{found}, so that no answers are counted for a page")
-    return found
+    batch = problem.split(split) if source is None else source.held(HELD)
+    if isinstance(batch, str):  # the reason why it is not in memory
+        raise DataError(f"{batch}, so that no answers are counted for a page")
+    return batch
 
 
-def _build_view(runs: Sequence[Run], problem: Problem, threshold: float) -> View:
+def _evaluate_runs(runs: Sequence[Run], problem: Problem, threshold: float) -> PageModel:
     test = _load_in_memory(problem, "test")
-    pool = spread_rows(len(test))
-    few = _get_rays(runs[0], np.linspace(0, len(runs[0].front) - 1, 9).astype(np.int64))
-    found = _predict(runs[0], problem, test, few, pool)
-    readers = find_readers(problem, found, test, threshold)
+    candidates = spread_rows(len(test))
+    # Nine rays along the front show well enough whose predictions change.
+    ray_indices = np.linspace(0, len(runs[0].front) - 1, 9).astype(np.int64)
+    outputs = _predict(runs[0], problem, test, _get_rays(runs[0], ray_indices), candidates)
+    readers = find_readers(problem, outputs, test, threshold)
     if not readers:
         raise ConfigurationError(f"`{problem.name}` does not predict classes")
-    people = test.targets["sensitive"][pool] if isinstance(problem, TabularProblem) else None
-    rows, moved = choose_samples(pool, [reader.chances(found)[0] for reader in readers], people)
-    samples = collect_samples(problem, test, rows, moved, readers)
-    words = build_words(problem, _quantity_names(runs), _run_name(runs[0]))
+    groups = test.targets["sensitive"][candidates] if isinstance(problem, TabularProblem) else None
+    probabilities = [reader.predict(outputs)[0] for reader in readers]
+    rows, changing = choose_samples(candidates, probabilities, groups)
+    samples = collect_samples(problem, test, rows, changing, readers)
+    words = build_words(problem, _get_quantities(runs), _get_name(runs[0]))
     outcomes = build_outcomes(problem, readers, words.groups)
-    looks = [
-        Look(
-            run.record,
-            _evaluate_at_threshold(run, problem, threshold),
-            str(run.folder),
-            _collect_answers(run, problem, test, samples, readers, outcomes)
-            if _has_same_inputs(run, runs[0])
-            else None,
-        )
-        for run in runs
-    ]
-    seen = next(look.answers for look in looks if look.answers is not None)
+    views = []
+    for run in runs:
+        answers = None
+        if _has_same_inputs(run, runs[0]):
+            answers = _collect_answers(run, problem, test, samples, readers, outcomes)
+        fronts = _evaluate_at_threshold(run, problem, threshold)
+        views.append(RunView(run.record, fronts, str(run.folder), answers))
+    assert views[0].answers is not None
     words = dataclasses.replace(
         words,
         outcomes=outcomes,
-        sizes=get_sizes(seen.confusion),
-        threshold=threshold if any(one.head.binary for one in readers) else None,
+        sizes=get_sizes(views[0].answers.confusion),
+        threshold=threshold if any(reader.head.binary for reader in readers) else None,
     )
-    without = "" if samples.texts or samples.images else "These samples cannot be shown as text."
-    heads = tuple(one.head for one in readers)
-    return View(looks, heads, words.groups, samples, without, words=words)
+    note = "" if samples.texts or samples.images else "These samples cannot be shown as text."
+    heads = tuple(reader.head for reader in readers)
+    return PageModel(views, heads, words.groups, samples, note, words=words)
 
 
 def _get_fronts(run: Run) -> tuple[Front, ...]:
-    """On val and on test; an estimator has no rows to test on."""
+    """Return the fronts on val and test; an estimator, fitted on all rows, has none on test."""
     return (run.front_val, run.front) if run.front.split == "test" else (run.front_val,)
 
 
 def _evaluate_at_threshold(run: Run, problem: Problem, threshold: float) -> tuple[Front, ...]:
-    """The same, with decisions at a threshold."""
+    """Return the fronts on val and test, evaluated again if the threshold is not 0.5."""
     if threshold == MIDDLE:
         return _get_fronts(run)
     return tuple(
@@ -191,7 +204,6 @@ def _evaluate_at_threshold(run: Run, problem: Problem, threshold: float) -> tupl
 
 
 def _has_same_inputs(run: Run, other: Run) -> bool:
-    """Return True if both take the same inputs."""
     return run.table == other.table and run.record["input_shape"] == other.record["input_shape"]
 
 
@@ -200,155 +212,155 @@ def _collect_answers(
     problem: Problem,
     test: Batch,
     samples: Samples,
-    readers: Sequence[Reader],
+    readers: Sequence[HeadReader],
     outcomes: Sequence[Outcome],
 ) -> Answers:
-    every = np.arange(len(run.front))
-    where = np.unique(np.linspace(0, len(every) - 1, COUNTED).round().astype(np.int64))
+    """Predict for the samples at every ray, and count predictions of whole splits at some."""
+    all_indices = np.arange(len(run.front))
+    spread = np.linspace(0, len(all_indices) - 1, MAX_COUNTED_RAYS).round()
+    ray_indices = np.unique(spread.astype(np.int64))
     confusion: dict[str, tuple[npt.NDArray[np.int64], ...]] = {}
     gaps: dict[str, dict[str, Array]] = {}
     for split in SPLITS if run.front.split == "test" else SPLITS[:1]:
         batch = _load_in_memory(problem, split)
-        parts, ends = [], []
-        for some in np.split(where, range(TOGETHER, len(where), TOGETHER)):
-            outputs = _predict(run, problem, batch, _get_rays(run, some))
-            parts.append(count_answers(readers, outputs, batch.targets))
-            ends.append(
+        counts, intervals = [], []
+        for indices in np.split(ray_indices, range(RAYS_PER_PASS, len(ray_indices), RAYS_PER_PASS)):
+            outputs = _predict(run, problem, batch, _get_rays(run, indices))
+            counts.append(count_answers(readers, outputs, batch.targets))
+            intervals.append(
+                # on val, a ray is found by looking for one below a bound
                 compute_gap_intervals(problem, outputs, batch.targets, chosen=split == "val")
             )
-        confusion[split] = tuple(np.concatenate(of_head) for of_head in zip(*parts, strict=True))
-        counted = compute_outcome_gaps(outcomes, confusion[split], chosen=split == "val")
-        measured = {name: np.concatenate([one[name] for one in ends]) for name in ends[0]}
-        gaps[split] = counted | measured
-    outputs = _predict(run, problem, test, _get_rays(run, every), torch.tensor(samples.rows))
-    read = [reader.chances(outputs) for reader in readers]
+        confusion[split] = tuple(np.concatenate(head) for head in zip(*counts, strict=True))
+        gaps[split] = compute_outcome_gaps(outcomes, confusion[split], chosen=split == "val") | {
+            name: np.concatenate([ends[name] for ends in intervals]) for name in intervals[0]
+        }
+    outputs = _predict(run, problem, test, _get_rays(run, all_indices), torch.tensor(samples.rows))
+    predictions = [reader.predict(outputs) for reader in readers]
     return Answers(
-        at=where,
+        ray_indices=ray_indices,
         confusion=confusion,
-        chances=tuple(chance.T.double().numpy() for chance, _ in read),
-        answers=tuple(answer.T.numpy() for _, answer in read),
+        probabilities=tuple(values.T.double().numpy() for values, _ in predictions),
+        classes=tuple(classes.T.numpy() for _, classes in predictions),
         shares={split: compute_shares(outcomes, counts) for split, counts in confusion.items()},
         gaps=gaps,
     )
 
 
-def _get_rays(run: Run, where: Any) -> torch.Tensor:
-    return torch.from_numpy(run.front.rays[where]).float()
+def _get_rays(run: Run, indices: Any) -> Tensor:
+    return torch.from_numpy(run.front.rays[indices]).float()
 
 
 def _predict(
-    run: Run,
-    problem: Problem,
-    batch: Batch,
-    rays: torch.Tensor,
-    rows: torch.Tensor | None = None,
+    run: Run, problem: Problem, batch: Batch, rays: Tensor, rows: Tensor | None = None
 ) -> Outputs:
-    """On the CPU, ``[rays, B, ...]``, by the arithmetic of `evaluate`."""
+    """Return outputs ``[rays, B, ...]`` on the CPU, by the arithmetic of `evaluate`."""
     parameter = next(run.model.parameters(), torch.zeros(()))
-    inputs = batch.inputs if rows is None else map_tensors(lambda part: part[rows], batch.inputs)
-    some = move_to_evaluate(Batch(inputs, {}), parameter.device, parameter.dtype)
+    inputs = batch.inputs if rows is None else map_tensors(lambda x: x[rows], batch.inputs)
+    inputs = move_to_evaluate(Batch(inputs, {}), parameter.device, parameter.dtype).inputs
     with evaluation_mode(run.model), precise("fp32"):
-        outputs = predict_at_rays(run.model, some.inputs, rays, problem.prepare)
-        found: Outputs = map_tensors(lambda part: part.cpu(), outputs)
-    return found
-
-
-COUNT = 12
-# Half of the samples are those, of this many, whose answers change most along the rays.
-POOL = 512
-COLUMNS = 20
-LARGEST = 128  # pixels along a side; larger pictures are thinned
-
-Bytes = npt.NDArray[np.uint8]
+        outputs = predict_at_rays(run.model, inputs, rays, problem.prepare)
+        on_cpu: Outputs = map_tensors(lambda out: out.cpu(), outputs)
+    return on_cpu
 
 
 def spread_rows(size: int) -> Tensor:
-    """Rows spread evenly over a split."""
-    return torch.from_numpy(np.linspace(0, size - 1, min(size, POOL)).astype(np.int64))
+    """Return row numbers spread evenly over a split, at most `CANDIDATES`."""
+    return torch.from_numpy(np.linspace(0, size - 1, min(size, CANDIDATES)).astype(np.int64))
 
 
 def choose_samples(
-    pool: Tensor, chances: Sequence[Tensor], sensitive: Tensor | None = None
+    candidates: Tensor, probabilities: Sequence[Tensor], groups: Tensor | None = None
 ) -> tuple[tuple[int, ...], int]:
-    """Rows of the samples, and how many of the first were taken because their answers move.
+    """Choose rows to show: first those whose predictions change most, then random ones.
 
     Args:
-        pool: rows to choose from.
-        chances: per head, probabilities ``[rays, pool]``.
-        sensitive: the groups of the people in the pool, who are then taken from each in turn.
+        candidates: the row numbers to choose from.
+        probabilities: per head, probabilities ``[rays, candidates]``.
+        groups: the sensitive groups of the candidates, which then take turns.
+
+    Returns:
+        The row numbers, and the number of those chosen because their predictions change.
     """
-    span = torch.stack([one.amax(dim=0) - one.amin(dim=0) for one in chances]).amax(dim=0)
-    order = _alternate_groups(span.argsort(descending=True, stable=True), sensitive)
-    moving = order[: min(COUNT // 2, len(pool) // 2)]
-    rest = order[len(moving) :].sort().values
+    spans = torch.stack([p.amax(dim=0) - p.amin(dim=0) for p in probabilities]).amax(dim=0)
+    order = _alternate_groups(spans.argsort(descending=True, stable=True), groups)
+    changing = order[: min(SAMPLE_COUNT // 2, len(candidates) // 2)]
+    rest = order[len(changing) :].sort().values
+    # always the same draw, so that a page written again shows the same samples
     drawn = rest[torch.randperm(len(rest), generator=torch.Generator().manual_seed(0))]
-    even = _alternate_groups(drawn, sensitive)
-    rows = torch.cat([pool[moving], pool[even[: COUNT - len(moving)]]])
-    return tuple(rows.tolist()), len(moving)
+    drawn = _alternate_groups(drawn, groups)[: SAMPLE_COUNT - len(changing)]
+    return tuple(torch.cat([candidates[changing], candidates[drawn]]).tolist()), len(changing)
 
 
-def _alternate_groups(order: Tensor, sensitive: Tensor | None) -> Tensor:
-    """The same places, one of each group after the other, in their order within a group."""
-    if sensitive is None:
+def _alternate_groups(order: Tensor, groups: Tensor | None) -> Tensor:
+    """Reorder indices so that groups take turns, each in its given order."""
+    if groups is None:
         return order
-    own = sensitive[order]
-    turn = torch.zeros_like(own)
-    for group in own.unique():
-        turn[own == group] = torch.arange(int((own == group).sum()))
-    return order[(turn * (int(sensitive.max()) + 1) + own).argsort(stable=True)]
+    ordered = groups[order]
+    turn = torch.zeros_like(ordered)
+    for group in ordered.unique():
+        turn[ordered == group] = torch.arange(int((ordered == group).sum()))
+    return order[(turn * (int(groups.max()) + 1) + ordered).argsort(stable=True)]
 
 
 def collect_samples(
-    problem: Problem, batch: Batch, rows: tuple[int, ...], moved: int, readers: Sequence[Reader]
+    problem: Problem,
+    batch: Batch,
+    rows: tuple[int, ...],
+    changing: int,
+    readers: Sequence[HeadReader],
 ) -> Samples:
-    """The samples of some rows, with what is true of them."""
-    truth = torch.stack([reader.truth(batch.targets)[list(rows)] for reader in readers]).numpy()
-    inputs, where = batch.inputs, list(rows)
+    """Collect the texts or images of some rows, with their true classes."""
+    inputs, indices = batch.inputs, list(rows)
+    truth = torch.stack([r.get_true_classes(batch.targets)[indices] for r in readers]).numpy()
     columns: tuple[str, ...] = ()
     texts: tuple[tuple[str, ...], ...] = ()
     images: tuple[bytes, ...] = ()
-    whole = 0
+    column_count = 0
     if isinstance(problem, TableProblem) and isinstance(inputs, Tensor):
-        rest = restore_texts(problem.table, inputs[where].numpy())
         columns = problem.table.columns
-        first: list[tuple[str, ...]] = [()] * len(where)
-        if isinstance(problem, TabularProblem):
+        texts = tuple(restore_texts(problem.table, inputs[indices].numpy()))
+        if isinstance(problem, TabularProblem):  # the group comes first: it is no input
             columns = (problem.sensitive, *columns)
-            people = batch.targets["sensitive"][where].tolist()
-            first = [(problem.groups[group],) for group in people]
-        texts = tuple((*who, *row)[: COLUMNS + 1] for who, row in zip(first, rest, strict=True))
-        columns, whole = columns[: COLUMNS + 1], len(columns)
+            codes = batch.targets["sensitive"][indices].tolist()
+            texts = tuple(
+                (problem.groups[code], *text) for code, text in zip(codes, texts, strict=True)
+            )
+        column_count = len(columns)
+        columns = columns[: MAX_COLUMNS + 1]
+        texts = tuple(text[: MAX_COLUMNS + 1] for text in texts)
     elif isinstance(inputs, Tensor) and inputs.ndim == 4 and inputs.shape[1] in (1, 3):
-        images = tuple(encode_png(_to_pixels(inputs[row].cpu())) for row in where)
+        images = tuple(encode_png(_to_pixels(inputs[row].cpu())) for row in rows)
     elif isinstance(inputs, Tensor) and inputs.ndim == 2:
-        whole = inputs.shape[1]
-        columns = tuple(f"input {place + 1}" for place in range(min(whole, COLUMNS)))
-        texts = tuple(tuple(f"{x:.4g}" for x in inputs[row, :COLUMNS].tolist()) for row in where)
-    return Samples(rows, columns, texts, images, truth, moved, whole)
+        column_count = inputs.shape[1]
+        columns = tuple(f"input {index + 1}" for index in range(min(column_count, MAX_COLUMNS)))
+        texts = tuple(tuple(f"{x:.4g}" for x in inputs[row, :MAX_COLUMNS].tolist()) for row in rows)
+    return Samples(rows, columns, texts, images, truth, changing, column_count)
 
 
 def restore_texts(table: Table, inputs: npt.NDArray[np.float32]) -> list[tuple[str, ...]]:
-    """Rows as they were before the preprocessing, in the order of its columns.
+    """Return the rows as they were before preprocessing, in the order of the table's columns.
 
-    A category that it does not know is lost, and so is what float32 rounds away.
+    Unknown categories are lost, and so are digits that float32 rounds away.
     """
-    raw = inputs * np.array(table.scale) + np.array(table.mean)
-    names, rows = table.features, []
-    for row in raw:
-        by_name = dict(zip(names, row.tolist(), strict=True))
+    rows = []
+    for values in (inputs * np.array(table.scale) + np.array(table.mean)).tolist():
+        features = dict(zip(table.features, values, strict=True))
         texts = []
-        for place, name in enumerate(table.numeric):
-            absent = name in table.flagged and by_name[f"{name}={MISSING}"] > 0.5
-            texts.append(MISSING if absent else _format_number(by_name[name], table.scale[place]))
-        for name, every in table.categorical.items():
-            held = [value for value in every if by_name[f"{name}={value}"] > 0.5]
-            texts.append(held[0] if held else "(other)")
+        for index, name in enumerate(table.numeric):
+            if name in table.flagged and features[f"{name}={MISSING}"] > 0.5:
+                texts.append(MISSING)
+            else:
+                texts.append(_format_number(features[name], table.scale[index]))
+        for name, labels in table.categorical.items():
+            hot = (label for label in labels if features[f"{name}={label}"] > 0.5)
+            texts.append(next(hot, "(other)"))
         rows.append(tuple(texts))
     return rows
 
 
 def _format_number(value: float, scale: float) -> str:
-    """A number without the digits that standardising it in float32 has cost."""
+    """Format a number without the digits that standardising in float32 has spoilt."""
     digits = max(0, int(np.ceil(5 - np.log10(scale))) - 1)
     text = f"{value:.{min(digits, 12)}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
@@ -356,8 +368,8 @@ def _format_number(value: float, scale: float) -> str:
 
 
 def _to_pixels(image: Tensor) -> Bytes:
-    """A picture ``[C, H, W]`` as bytes ``[H, W, C]``, not larger than a page needs."""
-    step = -(-max(image.shape[1:]) // LARGEST)
+    """Convert a picture ``[C, H, W]`` to bytes ``[H, W, C]``, thinned to `MAX_PIXELS` a side."""
+    step = -(-max(image.shape[1:]) // MAX_PIXELS)
     image = image[:, ::step, ::step]
     if image.is_floating_point():
         low, high = image.min(), image.max()
@@ -366,16 +378,16 @@ def _to_pixels(image: Tensor) -> Bytes:
 
 
 def encode_png(pixels: Bytes) -> bytes:
-    """A PNG file of ``[H, W, 1]`` greys or ``[H, W, 3]`` colours.
+    """Encode ``[H, W, 1]`` greys or ``[H, W, 3]`` colours as a PNG file, without Pillow.
 
     >>> encode_png(np.zeros((2, 2, 1), np.uint8))[1:4]
     b'PNG'
     """
     height, width, channels = pixels.shape
-    head = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
-    # every line begins with its filter: none
+    header = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
+    # every line begins with the number of its filter, 0: none
     lines = np.pad(pixels.reshape(height, -1), ((0, 0), (1, 0))).tobytes()
-    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
     chunks = (
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
         for kind, body in parts

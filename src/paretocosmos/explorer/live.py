@@ -1,4 +1,4 @@
-"""A page that follows a training: a server that only this machine can reach."""
+"""Serve a page that follows a training, to this machine only."""
 
 import json
 import threading
@@ -22,14 +22,14 @@ from paretocosmos.runs.run import PAGE
 
 
 def read_state(folder: Path) -> dict[str, Any]:
-    """Read what a page shows of a folder: one run, or all runs below it.
+    """Read the state of the runs in a folder: one run, or all runs below it.
 
-    `over` says that nothing in it is trained any more.
+    `over` is true if none of them is being trained.
     """
     runs = []
-    for place in find_runs(folder):
-        with suppress(RunError):  # a file that is being replaced: the next look has it
-            runs.append(_read_run(place, folder))
+    for run_folder in find_runs(folder):
+        with suppress(RunError):  # a file is being replaced: the next poll can read it
+            runs.append(_read_run(run_folder, folder))
     return {
         "runs": runs,
         "over": bool(runs) and not any(run["status"] == "training" for run in runs),
@@ -37,20 +37,20 @@ def read_state(folder: Path) -> dict[str, Any]:
     }
 
 
-def _read_run(place: Path, root: Path) -> dict[str, Any]:
-    record = load_record(place)
+def _read_run(folder: Path, root: Path) -> dict[str, Any]:
+    record = load_record(folder)
     finished = record["status"] == "finished"
-    numbers = record if finished else _read_checkpoint_numbers(place)
+    numbers = record if finished else _read_checkpoint_numbers(folder)
     evaluations = numbers.get("evaluations", [])
     epochs = record["training"]["epochs"]
     epoch = epochs if finished else numbers.get("epoch", 0)
     seconds = numbers.get("seconds_training" if finished else "seconds", 0.0)
     return {
-        "name": place.name if place == root else str(place.relative_to(root)),
+        "name": folder.name if folder == root else str(folder.relative_to(root)),
         "problem": record["name"],
         "method": record["label"],
         "seed": record["seed"],
-        "status": "finished" if finished else "training" if is_locked(place) else "stopped",
+        "status": "finished" if finished else "training" if is_locked(folder) else "stopped",
         "epoch": epoch,
         "epochs": epochs,
         "seconds": seconds,
@@ -58,20 +58,19 @@ def _read_run(place: Path, root: Path) -> dict[str, Any]:
         "names": record["names"],
         "labels": [measure_of(name).label for name in record["names"]],
         "evaluations": [
-            {key: one.get(key) for key in ("epoch", "hypervolume_val", "values", "losses")}
-            for one in evaluations
+            {key: evaluation.get(key) for key in EVALUATION_KEYS} for evaluation in evaluations
         ],
     }
 
 
-def _read_checkpoint_numbers(place: Path) -> Mapping[str, Any]:
+def _read_checkpoint_numbers(folder: Path) -> Mapping[str, Any]:
     """Read the numbers of the newest readable checkpoint."""
-    found = (read_numbers(path) for path in list_checkpoints(place).values())
-    return next((numbers for numbers in found if numbers is not None), {})
+    checkpoints = (read_numbers(path) for path in list_checkpoints(folder).values())
+    return next((numbers for numbers in checkpoints if numbers is not None), {})
 
 
 def _estimate_seconds_left(numbers: Mapping[str, Any], epochs: int) -> float | None:
-    """Seconds left by the mean epoch so far, its validation included; `None` before the first."""
+    """Estimate the seconds left from the mean epoch, including validation; `None` before one."""
     done = numbers.get("epoch", 0)
     if not done:
         return None
@@ -80,28 +79,32 @@ def _estimate_seconds_left(numbers: Mapping[str, Any], epochs: int) -> float | N
 
 
 HOST = "127.0.0.1"
-# Seconds between two looks at the folder, and looks without a training that mean its end.
-EVERY, LOOKS = 1.0, 4
-# Seconds after the end in which a page sees how it ended.
-AFTER = 2.0
-POLICY = (
+# Seconds between two polls of the folder, and polls in a row without a training that mean its end.
+POLL_SECONDS, IDLE_POLLS = 1.0, 4
+# Seconds that the server stays up after the end, so that open pages show it.
+LINGER_SECONDS = 2.0
+EVALUATION_KEYS = ("epoch", "hypervolume_val", "values", "losses")
+PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:"
 )
-REPORT = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+# A report is one file with its own script; it also has a stricter policy inside.
+REPORT_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+)
 
 
 class Watch:
-    """The page of a training, from the first look to the end of the run.
+    """Server of the page of a training; a context manager.
 
     Args:
-        folder: gives the run folder, or a folder with runs below it; `None` while it is not known.
+        folder: returns the run folder, or a folder with runs below it; `None` before there is one.
 
     >>> with Watch(lambda: None) as watch:  # doctest: +SKIP
     ...     webbrowser.open(watch.address)
     """
 
     def __init__(self, folder: Callable[[], Path | None]) -> None:
-        self._server = _Server((HOST, 0), _Handler)  # any port that is free
+        self._server = _Server((HOST, 0), _Handler)  # 0: any free port
         self._server.folder = folder
         self.address = f"http://{HOST}:{self._server.server_port}/"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -116,24 +119,25 @@ class Watch:
         self._thread.join()
 
     def wait(self) -> dict[str, Any]:
-        """Until nothing is trained any more, nor begins within a few looks; gives how it ended."""
-        looks = 0
-        while looks < LOOKS:
-            state = self._server.state()
-            looks = looks + 1 if state["over"] else 0  # between two methods nothing is trained
-            time.sleep(EVERY)
+        """Wait until no run is being trained, and return the last state."""
+        idle_polls = 0
+        while idle_polls < IDLE_POLLS:
+            state = self._server.read_state()
+            # `compare` trains nothing for a moment between two methods
+            idle_polls = idle_polls + 1 if state["over"] else 0
+            time.sleep(POLL_SECONDS)
         return state
 
     def linger(self) -> None:
-        """Stay a moment, in which pages see how it ended."""
-        time.sleep(AFTER)
+        """Stay up for a moment, so that open pages show how it ended."""
+        time.sleep(LINGER_SECONDS)
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     folder: Callable[[], Path | None]
 
-    def state(self) -> dict[str, Any]:
+    def read_state(self) -> dict[str, Any]:
         folder = self.folder()
         return {"runs": [], "over": False, "page": False} if folder is None else read_state(folder)
 
@@ -144,27 +148,28 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "paretocosmos", ""
 
     def do_GET(self) -> None:
-        """Answer with the page, one of its files, or where the training stands."""
-        known = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
-        if self.headers.get("Host") not in known:  # a page elsewhere that has our address
-            self._send(403, "text/plain", b"only this machine\n")
+        """Send the page, one of its files, or the state of the training."""
+        hosts = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
+        # DNS rebinding: a site may point its own name to this machine, but sends that name
+        if self.headers.get("Host") not in hosts:
+            self._send(403, "text/plain", b"This page is for this machine only.\n")
             return
         path = self.path.partition("?")[0]
         if path == "/state.json":
-            self._send(200, "application/json", json.dumps(self.server.state()).encode())
+            self._send(200, "application/json", json.dumps(self.server.read_state()).encode())
         elif path in _load_pages():
             self._send(200, *_load_pages()[path])
-        elif path == f"/{PAGE}" and (page := self._report()) is not None:
-            self._send(200, "text/html", page, policy=REPORT)
+        elif path == f"/{PAGE}" and (page := self._read_report()) is not None:
+            self._send(200, "text/html", page, policy=REPORT_POLICY)
         else:
-            self._send(404, "text/plain", b"there is no such page\n")
+            self._send(404, "text/plain", b"There is no such page.\n")
 
-    def _report(self) -> bytes | None:
+    def _read_report(self) -> bytes | None:
         folder = self.server.folder()
         page = None if folder is None else folder / PAGE
         return page.read_bytes() if page is not None and page.is_file() else None
 
-    def _send(self, code: int, kind: str, content: bytes, *, policy: str = POLICY) -> None:
+    def _send(self, code: int, kind: str, content: bytes, *, policy: str = PAGE_POLICY) -> None:
         self.send_response(code)
         for name, value in {
             "Content-Type": f"{kind}; charset=utf-8",
@@ -178,12 +183,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Nothing: a terminal shows the training."""
+        """Log nothing: the terminal shows the training."""
 
 
 @cache
 def _load_pages() -> dict[str, tuple[str, bytes]]:
-    """The page's files; its colours and letters are the explorer's."""
+    """Load the page's files; it shares the explorer's style sheet."""
     page = files("paretocosmos.explorer") / "page"
     return {
         "/": ("text/html", (page / "watch.html").read_bytes()),

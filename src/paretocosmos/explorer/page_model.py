@@ -1,4 +1,4 @@
-"""The model of a page: runs on one problem, what can be seen of their answers, and its words."""
+"""Model of a page: the runs on one problem, their counted answers, samples, and all labels."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,12 +17,12 @@ from paretocosmos.problems.tables import TableProblem, TabularProblem
 
 @dataclass(frozen=True)
 class Head:
-    """One question that a network answers with a class.
+    """Classification head of a network.
 
     Attributes:
-        name: of the target.
-        classes: the names of the answers; two where one logit decides, the positive one last.
-        binary: whether one logit decides.
+        name: the name of its target.
+        classes: the names of the classes; if binary, two, the positive one last.
+        binary: whether a single logit decides.
     """
 
     name: str
@@ -32,36 +32,36 @@ class Head:
 
 @dataclass(frozen=True)
 class Cell:
-    """A share that people understand: of 100 of somebody, so many.
+    """Share that is shown as "of 100 women, 9 are selected".
 
     Attributes:
-        who: of whom, or of what.
-        sentence: with ``#`` for the number.
-        head: which question is counted.
-        group: 0 for everybody, else the sensitive group, from 1.
-        of: the true classes of the rows that are counted; empty for all.
-        hit: what is counted among them: ``"positive"`` answers, ``"wrong"`` or ``"right"`` ones.
+        who: the group, class or task.
+        sentence: the sentence, with ``#`` for the number.
+        head: the index of the head whose predictions are counted.
+        group: the sensitive group, from 1; 0 for everybody.
+        true_classes: the true classes of the rows that are counted; empty for all.
+        counted: the predictions counted among them: ``"positive"``, ``"wrong"`` or ``"right"``.
     """
 
     who: str
     sentence: str
     head: int
     group: int
-    of: tuple[int, ...]
-    hit: str
+    true_classes: tuple[int, ...]
+    counted: str
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A consequence of a choice, told for each group or task.
+    """Consequence of a choice, counted for each group, class or task.
 
     Attributes:
-        title: what happens to them.
-        meaning: one sentence.
-        gap: the metric that is the gap between the groups, if there is one.
-        cells: one per group or task.
-        larger: whether more of it is better; `None` where that is for others to say.
-        lead: whether the first cell belongs into the first sentence of a page.
+        title: a heading, such as "Wrong answers".
+        meaning: an explanation in one sentence.
+        gap: the metric that is the gap between the groups; empty if there is none.
+        cells: one per group, class or task.
+        larger: whether larger is better; `None` if that is a matter of opinion.
+        lead: whether the first sentence of the page includes the first cell.
     """
 
     title: str
@@ -77,16 +77,16 @@ class Words:
     """Labels of a page.
 
     Attributes:
-        title: what is asked.
-        rows: what the samples are.
-        data: where they come from.
-        groups: the sensitive groups.
-        measures: objectives and metrics by name.
-        instead: the metric that tells of an objective in plainer numbers.
-        outcomes: what is counted, the most telling first.
-        sizes: how many rows each split has.
-        threshold: the probability above which an answer of yes or no is counted as a yes; `None`
-            where there is no such answer.
+        title: the question that the model answers.
+        rows: a noun for the samples, such as "people".
+        data: where the samples come from.
+        groups: the names of the sensitive groups.
+        measures: the labels of objectives and metrics by name.
+        instead: for some objectives, a metric that says the same in plainer numbers.
+        outcomes: the consequences that are counted, the most important first.
+        sizes: the number of rows of each split.
+        threshold: the probability above which a binary prediction is positive; `None` if there is
+            no binary head.
     """
 
     title: str = ""
@@ -105,13 +105,14 @@ class Samples:
     """A dozen samples of the test data, the same for every run of a page.
 
     Attributes:
-        rows: which ones.
-        columns: of a table; empty for images.
-        texts: the values of a table's columns, one tuple per sample.
+        rows: their row numbers.
+        columns: the columns that are shown; empty for images.
+        texts: the values of these columns, one tuple per sample.
         images: PNG files, one per sample; empty for a table.
-        truth: ``[heads, S]``, the place of the true class.
-        moved: how many of the first ones were taken because their answers change most.
-        whole: how many columns the table has, of which the first are shown.
+        truth: the index of the true class ``[heads, S]``.
+        changing: the number of samples, which come first, taken because their predictions
+            change most along the rays.
+        column_count: the number of columns of the table, including those not shown.
     """
 
     rows: tuple[int, ...]
@@ -119,42 +120,42 @@ class Samples:
     texts: tuple[tuple[str, ...], ...]
     images: tuple[bytes, ...]
     truth: npt.NDArray[np.int64]
-    moved: int
-    whole: int = 0
+    changing: int
+    column_count: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers of a run.
+    """Predictions of a run.
 
     Attributes:
-        at: places of the rays at which answers were counted.
-        confusion: by split, one ``[rays, 1 + sensitive groups, C, C]`` per head: counts of the true
-            class (rows) and the answer (columns), first of everybody.
-        chances: one ``[S, N]`` per head: the probability of the positive class, or of the answer.
-        answers: one ``[S, N]`` per head: the place of the answer.
+        ray_indices: the indices of the rays at which predictions were counted.
+        confusion: by split, one ``[rays, 1 + sensitive groups, C, C]`` per head: counts of true
+            class (rows) and predicted class (columns), first of everybody.
+        probabilities: one ``[S, N]`` per head: of the positive class, or of the predicted one.
+        classes: one ``[S, N]`` per head: the index of the predicted class.
         shares: by split, ``[cells, rays, 3]``: the share of every cell of the page's outcomes, and
             the ends of its interval.
         gaps: by split and name, ``[rays, 2]``: the ends of the intervals of gaps.
     """
 
-    at: npt.NDArray[np.int64]
+    ray_indices: npt.NDArray[np.int64]
     confusion: Mapping[str, tuple[npt.NDArray[np.int64], ...]]
-    chances: tuple[npt.NDArray[np.float64], ...] = ()
-    answers: tuple[npt.NDArray[np.int64], ...] = ()
+    probabilities: tuple[npt.NDArray[np.float64], ...] = ()
+    classes: tuple[npt.NDArray[np.int64], ...] = ()
     shares: Mapping[str, Array] = field(default_factory=dict)
     gaps: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class RunView:
     """One run as a page shows it.
 
     Attributes:
-        record: what ``run.json`` holds; every key is optional, unknown ones are listed.
-        fronts: with the same objectives, one per split.
-        folder: the run folder that the page's code refers to.
-        answers: where the data is at hand.
+        record: the content of ``run.json``; every key is optional, unknown ones are listed.
+        fronts: one front per split, with the same objectives.
+        folder: the run folder that the page's code snippets refer to.
+        answers: the predictions; `None` if the data could not be read.
     """
 
     record: Mapping[str, Any]
@@ -164,35 +165,35 @@ class Look:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class PageModel:
     """Everything a page shows.
 
     Attributes:
-        looks: the runs; the first is chosen from at first.
-        heads: the questions that are answered with a class.
-        groups: the sensitive groups that answers are counted for, after everybody.
-        samples: where some can be shown.
-        without: that there are no samples, a sentence for the page.
-        why: the reason, for the maker of the page.
-        words: what the page calls things.
+        runs: the runs, of which the first is selected when the page opens.
+        heads: the classification heads.
+        groups: the sensitive groups for which predictions are counted, after everybody.
+        samples: the samples, if any can be shown.
+        samples_note: a sentence for the page if there are none.
+        reason: the error that explains why, for whoever makes the page.
+        words: the labels.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
-    >>> View([Look({"name": "adult"}, [front])]).names
+    >>> PageModel([RunView({"name": "adult"}, [front])]).names
     ('loss', 'gap')
     """
 
-    looks: Sequence[Look]
+    runs: Sequence[RunView]
     heads: tuple[Head, ...] = ()
     groups: tuple[str, ...] = ()
     samples: Samples | None = None
-    without: str = ""
-    why: str = ""
+    samples_note: str = ""
+    reason: str = ""
     words: Words = field(default_factory=Words)
 
     def __post_init__(self) -> None:
-        if not self.looks or not all(look.fronts for look in self.looks):
+        if not self.runs or not all(run.fronts for run in self.runs):
             raise ConfigurationError("a page needs at least one run with a front, found none")
-        for front in (front for look in self.looks for front in look.fronts):
+        for front in (front for run in self.runs for front in run.fronts):
             if front.names != self.names:
                 raise ConfigurationError(
                     "fronts in one page need the same objectives, found "
@@ -201,12 +202,12 @@ class View:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The objectives."""
-        return self.looks[0].fronts[0].names
+        """Names of the objectives."""
+        return self.runs[0].fronts[0].names
 
 
-# What says the same as a loss in numbers that people know, wherever a front has it.
-INSTEAD = {
+# Metrics that say the same as a loss in plainer numbers, used if a front has them.
+PLAIN_METRICS = {
     "binary_cross_entropy": "misclassification",
     "cross_entropy": "misclassification",
     "mean_squared_error": "rmse",
@@ -216,35 +217,41 @@ INSTEAD = {
 
 
 def build_words(problem: Problem | None, quantities: Sequence[str], name: str = "") -> Words:
-    """The words for a problem, or for the names of a front where the problem is not at hand."""
+    """Build the labels for a problem, or from names alone if the problem could not be built.
+
+    Args:
+        problem: the problem, if at hand.
+        quantities: the names of objectives and metrics.
+        name: the title if there is no problem.
+    """
     wording = Wording() if problem is None else problem.wording
-    groups = group_titles(problem)
-    measures = {one: wording.measures.get(one) or measure_of(one) for one in quantities}
+    groups = get_group_titles(problem)
+    measures = {key: wording.measures.get(key) or measure_of(key) for key in quantities}
     if isinstance(problem, TabularProblem):
-        measures |= _of_people(problem, groups, measures)
+        measures |= _adapt_measures(problem, groups, measures)
     return Words(
-        title=wording.title or _title(problem, name),
+        title=wording.title or _make_title(problem, name),
         rows=wording.rows,
         data=wording.data,
         groups=groups,
         measures=measures,
         instead={
-            one: plain
-            for one, plain in {**INSTEAD, **wording.instead}.items()
-            if one in quantities and plain in quantities
+            objective: metric
+            for objective, metric in {**PLAIN_METRICS, **wording.instead}.items()
+            if objective in quantities and metric in quantities
         },
     )
 
 
-def group_titles(problem: Problem | None) -> tuple[str, ...]:
-    """The sensitive groups, in the problem's own words where it has as many."""
+def get_group_titles(problem: Problem | None) -> tuple[str, ...]:
+    """Return the names of the sensitive groups, from the wording if it names all of them."""
     if not isinstance(problem, TableProblem) or problem.grouping is None:
         return ()
-    names, wording = problem.grouping.names, problem.wording.groups
-    return wording if len(wording) == len(names) else tuple(names)
+    names, titles = problem.grouping.names, problem.wording.groups
+    return titles if len(titles) == len(names) else tuple(names)
 
 
-def _title(problem: Problem | None, name: str) -> str:
+def _make_title(problem: Problem | None, name: str) -> str:
     if isinstance(problem, TabularProblem):
         return f"Is {problem.target.replace('_', ' ')} “{problem.positive}”?"
     if isinstance(problem, TableProblem):
@@ -252,20 +259,18 @@ def _title(problem: Problem | None, name: str) -> str:
     return name
 
 
-def _of_people(
+def _adapt_measures(
     problem: TabularProblem, groups: Sequence[str], measures: dict[str, Measure]
 ) -> Iterable[tuple[str, Measure]]:
-    """Yield the measures, worded for the people of a table."""
-    told = problem.wording.told or f"predicted “{problem.positive}”"
+    """Yield the measures with "selected" replaced by what a positive prediction means here."""
+    wording = problem.wording
+    predicted = wording.told or f"predicted “{problem.positive}”"
     for name, measure in measures.items():
-        label, goal = (text.replace("selected", told) for text in (measure.label, measure.goal))
+        label, goal = (s.replace("selected", predicted) for s in (measure.label, measure.goal))
         yield name, dataclasses.replace(measure, label=label, goal=goal)
-    if "positive_rate" in measures:
-        every = f"{problem.wording.rows} who are {told}"
-        yield "positive_rate", dataclasses.replace(measures["positive_rate"], label=every)
-    for own, group in zip(problem.groups, groups, strict=True):
-        rate = f"selection_rate_{own}"
-        if rate in measures:
-            worded = problem.wording.groups
-            label = f"{group} who are {told}" if worded else f"{told} in “{group}”"
-            yield rate, dataclasses.replace(measures[rate], label=label)
+    labels = {"positive_rate": f"{wording.rows} who are {predicted}"}
+    for name, title in zip(problem.groups, groups, strict=True):
+        label = f"{title} who are {predicted}" if wording.groups else f"{predicted} in “{title}”"
+        labels[f"selection_rate_{name}"] = label
+    for rate in labels.keys() & measures.keys():
+        yield rate, dataclasses.replace(measures[rate], label=labels[rate])

@@ -1,4 +1,4 @@
-"""The explorer's page, written and shown: in a browser, or below a notebook's cell."""
+"""Write the explorer's page, and show it in a browser or a notebook."""
 
 import html
 import tempfile
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paretocosmos.errors import DataWarning
-from paretocosmos.explorer.evaluate_page import look_at
+from paretocosmos.explorer.evaluate_page import build_page_model
 from paretocosmos.explorer.serialize import write_report
 from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
@@ -20,28 +20,28 @@ HEIGHT = 820
 
 @dataclass(frozen=True)
 class Page:
-    """A page that was written; a notebook shows it below the cell.
+    """Page that was written; a notebook shows it below the cell.
 
     Attributes:
         path: the file, which opens in any browser, without Python.
-        height: of the frame in a notebook, in pixels.
-        why: it holds no samples and no counted answers, where it does not.
+        height: the height in a notebook, in pixels.
+        reason: the reason why it has no samples and no counted answers; empty if it has.
     """
 
     path: Path
     height: int = HEIGHT
-    why: str = ""
+    reason: str = ""
 
     def open(self) -> bool:
-        """Open it in a browser of its own; whether one was found."""
+        """Open the page in a browser; return False if there is none."""
         return webbrowser.open(self.path.absolute().as_uri())
 
     def _repr_html_(self) -> str:
-        inside = html.escape(self.path.read_text(encoding="utf-8"), quote=True)
-        # no origin of its own, so nothing of the notebook can be reached from it
-        allowed = "allow-scripts allow-downloads allow-popups allow-modals"
+        content = html.escape(self.path.read_text(encoding="utf-8"), quote=True)
+        # without allow-same-origin, the page's script cannot reach the notebook
+        permissions = "allow-scripts allow-downloads allow-popups allow-modals"
         return (
-            f'<iframe title="Explorer" sandbox="{allowed}" srcdoc="{inside}" '
+            f'<iframe title="Explorer" sandbox="{permissions}" srcdoc="{content}" '
             f'style="width:100%;height:{self.height}px;border:0"></iframe>'
         )
 
@@ -55,20 +55,20 @@ def write_page(
     threshold: float | None = None,
     height: int = HEIGHT,
 ) -> Page:
-    """Write the page of runs on one problem, and give it.
+    """Write and return the page of runs on one problem.
 
     Args:
-        runs: the first is chosen from at first.
-        path: where it goes.
-        data: where the problem's data lies now, if it has moved.
-        samples: whether to show a dozen of the data.
-        threshold: as `look_at` takes it.
-        height: of the frame in a notebook, in pixels.
+        runs: the runs; the first is selected when the page opens.
+        path: the file to write.
+        data: the new location of the problem's data, if it has moved.
+        samples: whether to show a dozen samples.
+        threshold: the probability above which a binary prediction is positive.
+        height: the height in a notebook, in pixels.
     """
     with status("writing the page"):
-        view = look_at(runs, data=data, samples=samples, threshold=threshold)
-        write_report(path, view)
-    return Page(path, height, view.why)
+        model = build_page_model(runs, data=data, samples=samples, threshold=threshold)
+        write_report(path, model)
+    return Page(path, height, model.reason)
 
 
 def explore(
@@ -78,14 +78,14 @@ def explore(
     threshold: float | None = None,
     show: bool = True,
 ) -> Page:
-    """Write a page on runs of one problem, or on an estimator, and open it in the browser.
+    """Write a page about runs on one problem, or about an estimator, and open it in the browser.
 
     Args:
-        runs: what `fit` or `load_run` gave, a fitted estimator, or a pipeline that ends in one.
+        runs: runs from `fit` or `load_run`, a fitted estimator, or a pipeline that ends in one.
         out: the ``.html`` file to write; one in a new temporary folder if `None`.
         samples: whether to show a dozen rows. Whoever gets the page then gets these rows.
-        threshold: the probability above which an answer counts as a yes; if `None`, that of the
-            estimator, and 0.5 for a run.
+        threshold: the probability above which a binary prediction is positive; if `None`, that of
+            the estimator, and 0.5 for a run.
         show: whether to open the page in a browser.
 
     Returns:
@@ -103,8 +103,8 @@ def explore(
     page = write_page(
         [to_run(run) for run in runs], user_path(path), samples=samples, threshold=threshold
     )
-    if page.why:
-        message = f"no samples and no counted answers: {page.why}"
+    if page.reason:
+        message = f"the page has no samples and no counted answers: {page.reason}"
         warnings.warn(message, DataWarning, stacklevel=2)
     if show:
         page.open()

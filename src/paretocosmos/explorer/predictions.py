@@ -1,4 +1,4 @@
-"""Read classes out of a network's outputs, and count what a choice does to whom."""
+"""Read predicted classes from a network's outputs, and count how often each group gets which."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,24 +12,28 @@ from torch import Tensor
 from paretocosmos.evaluation.intervals import get_moments
 from paretocosmos.evaluation.rates import compute_gap_interval, compute_share_interval
 from paretocosmos.evaluation.threshold import MIDDLE, compute_logit
-from paretocosmos.explorer.page_model import Cell, Head, Outcome, group_titles
+from paretocosmos.explorer.page_model import Cell, Head, Outcome, get_group_titles
 from paretocosmos.objectives import logits_of, pick, sentence
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems import Problem, Wording
 from paretocosmos.problems.tables import TableProblem, TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
+Counts = npt.NDArray[np.int64]
+# A page has room for the rates of this many groups or classes side by side.
+MAX_CELLS = 6
+
 
 @dataclass(frozen=True)
-class Reader:
-    """Reader of one head of a network.
+class HeadReader:
+    """Reader of the classes that one head of a network predicts.
 
     Attributes:
-        head: what a page calls it.
-        output: which output, where a network has several.
-        target: what it is compared with.
-        groups: how many sensitive groups there are.
-        threshold: the probability above which one logit is a positive answer.
+        head: its name and classes on the page.
+        output: the output's name, if a network has several.
+        target: the name of the true classes.
+        groups: the number of sensitive groups.
+        threshold: the probability above which a single logit is a positive prediction.
     """
 
     head: Head
@@ -38,276 +42,270 @@ class Reader:
     groups: int = 0
     threshold: float = MIDDLE
 
-    def chances(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
-        """Probabilities and answers ``[N, B]``: of the positive class, or of the answer itself."""
+    def predict(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
+        """Return probabilities and predicted classes ``[N, B]``.
+
+        The probability is that of the positive class, or of the predicted one of several.
+        """
         if self.head.binary:
             logits = logits_of(outputs, self.output)
+            # Comparing logits, as the metrics do: a sigmoid could round to the threshold.
             return torch.sigmoid(logits), (logits > compute_logit(self.threshold)).long()
-        chance, answer = pick(outputs, self.output).softmax(dim=-1).max(dim=-1)
-        return chance, answer
+        probabilities, classes = pick(outputs, self.output).softmax(dim=-1).max(dim=-1)
+        return probabilities, classes
 
-    def truth(self, targets: Targets) -> Tensor:
-        """The place of the true class ``[B]``."""
-        found = targets[self.target].flatten().cpu()
-        return (found > 0.5).long() if self.head.binary else found.long()
+    def get_true_classes(self, targets: Targets) -> Tensor:
+        """Return the indices of the true classes ``[B]``."""
+        labels = targets[self.target].flatten().cpu()
+        return (labels > 0.5).long() if self.head.binary else labels.long()
 
 
 def find_readers(
     problem: Problem, outputs: Outputs, batch: Batch, threshold: float = MIDDLE
-) -> list[Reader]:
-    """The heads whose answers are classes, of outputs ``[N, B, ...]``."""
-    asked = {(one.output, one.target): None for one in problem.objectives}
+) -> list[HeadReader]:
+    """Return a reader for every head that predicts classes, given outputs ``[N, B, ...]``."""
     tabular = problem if isinstance(problem, TabularProblem) else None
-    found = []
-    for output, target in asked:
+    readers = []
+    for output, target in dict.fromkeys((o.output, o.target) for o in problem.objectives):
         if target not in batch.targets:
             continue
-        truth, scores = batch.targets[target], pick(outputs, output)
-        logits = logits_of(outputs, output)
+        labels, scores = batch.targets[target], pick(outputs, output)
         name = target if tabular is None else tabular.target
-        if logits.ndim == 2 and truth.numel() == len(batch) and _is_binary(truth):
-            classes = _class_names(problem, 2) or ("no", "yes")
-            classes = classes if tabular is None else _binary_classes(tabular)
+        is_binary = bool(((labels == 0) | (labels == 1)).all()) and labels.numel() == len(batch)
+        if is_binary and logits_of(outputs, output).ndim == 2:
+            classes = _get_class_names(problem, 2) or ("no", "yes")
+            if tabular is not None:
+                classes = (f"not {tabular.positive}", tabular.positive)
             head = Head(name, classes, binary=True)
-        elif scores.ndim == 3 and truth.ndim == 1 and _has_all_labels(truth, scores.shape[-1]):
-            classes = _class_names(problem, scores.shape[-1]) or tuple(
-                map(str, range(scores.shape[-1]))
-            )
+        elif scores.ndim == 3 and _are_classes(labels, count := scores.shape[-1]):
+            classes = _get_class_names(problem, count) or tuple(map(str, range(count)))
             head = Head(name, classes, binary=False)
         else:
             continue
-        found.append(Reader(head, output, target, len(group_titles(problem)), threshold))
-    return found
+        groups = len(get_group_titles(problem))
+        readers.append(HeadReader(head, output, target, groups, threshold))
+    return readers
+
+
+def _are_classes(labels: Tensor, count: int) -> bool:
+    """Return True if the labels are indices of so many classes, without gaps such as -1."""
+    is_index = labels.ndim == 1 and not labels.is_floating_point()
+    return is_index and bool(((labels >= 0) & (labels < count)).all())
+
+
+def _get_class_names(problem: Problem, count: int) -> tuple[str, ...]:
+    names = problem.answer.classes if isinstance(problem, TableProblem) else ()
+    return names if len(names) == count else ()
 
 
 def count_answers(
-    readers: Sequence[Reader], outputs: Outputs, targets: Targets
-) -> tuple[npt.NDArray[np.int64], ...]:
-    """``[N, 1 + sensitive groups, C, C]`` per head: how often a true class was given an answer."""
-    counted = []
+    readers: Sequence[HeadReader], outputs: Outputs, targets: Targets
+) -> tuple[Counts, ...]:
+    """Compute confusion matrices ``[N, 1 + groups, C, C]`` per head, first that of all rows."""
+    matrices = []
     for reader in readers:
-        truth, size = reader.truth(targets), len(reader.head.classes)
-        _, answers = reader.chances(outputs)
-        pairs = truth * size + answers
-        masks = [torch.ones_like(truth, dtype=torch.bool)]
+        labels, count = reader.get_true_classes(targets), len(reader.head.classes)
+        _, classes = reader.predict(outputs)
+        pairs = labels * count + classes  # one bincount then counts both at once
+        masks = [torch.ones_like(labels, dtype=torch.bool)]
         if reader.groups:
             masks += [targets["sensitive"].cpu() == group for group in range(reader.groups)]
-        table = torch.stack(
+        counts = torch.stack(
             [
-                torch.stack([torch.bincount(row[mask], minlength=size * size) for mask in masks])
+                torch.stack([torch.bincount(row[mask], minlength=count**2) for mask in masks])
                 for row in pairs
             ]
         )
-        counted.append(table.unflatten(-1, (size, size)).numpy())
-    return tuple(counted)
-
-
-def _has_all_labels(truth: Tensor, classes: int) -> bool:
-    """Return True if every sample has one of the classes."""
-    return not truth.is_floating_point() and bool(((truth >= 0) & (truth < classes)).all())
-
-
-def _is_binary(truth: Tensor) -> bool:
-    return bool(((truth == 0) | (truth == 1)).all())
-
-
-def _class_names(problem: Problem, count: int) -> tuple[str, ...]:
-    """The names of the classes of a table, if it is one and has as many."""
-    found = problem.answer.classes if isinstance(problem, TableProblem) else ()
-    return found if len(found) == count else ()
-
-
-def _binary_classes(problem: TabularProblem) -> tuple[str, str]:
-    return f"not {problem.positive}", problem.positive
-
-
-# Rates of as many groups as a page can show side by side.
-MOST = 6
-
-Counts = npt.NDArray[np.int64]
+        matrices.append(counts.unflatten(-1, (count, count)).numpy())
+    return tuple(matrices)
 
 
 def build_outcomes(
-    problem: Problem, readers: Sequence[Reader], groups: Sequence[str]
+    problem: Problem, readers: Sequence[HeadReader], groups: Sequence[str]
 ) -> tuple[Outcome, ...]:
-    """Build the outcomes that are counted at every ray, the most telling first."""
+    """Build the outcomes that a page counts, those that are traded first."""
     if isinstance(problem, TabularProblem):
-        found = list(_people_outcomes(problem, groups[:MOST]))
+        outcomes = list(_build_group_outcomes(problem, groups[:MAX_CELLS]))
     elif len(readers) > 1:
-        found = [_task_outcome(problem.wording, readers)]
+        outcomes = [_build_task_outcome(problem.wording, readers)]
     else:
-        found = list(_class_outcomes(problem.wording, readers[0], groups[:MOST]))
+        outcomes = list(_build_class_outcomes(problem.wording, readers[0], groups[:MAX_CELLS]))
     traded = {*problem.names, *(problem.wording.instead.get(name) for name in problem.names)}
-    alike = {"deo": "tpr_gap", "equalized_odds": "tpr_gap"}
-    traded |= {alike[name] for name in problem.names if name in alike}
-    return tuple(sorted(found, key=lambda one: one.gap not in traded))
+    if traded & {"deo", "equalized_odds"}:  # both contain the gap between true positive rates
+        traded.add("tpr_gap")
+    return tuple(sorted(outcomes, key=lambda outcome: outcome.gap not in traded))
 
 
-def _people_outcomes(problem: TabularProblem, groups: Sequence[str]) -> Iterator[Outcome]:
+def _build_group_outcomes(problem: TabularProblem, groups: Sequence[str]) -> Iterator[Outcome]:
+    """Build the outcomes of a binary prediction about groups: the four rates people ask for."""
     words = problem.wording
-    told = words.told or f"predicted “{problem.positive}”"
-    true = f"who {words.positive}"
+    predicted = words.told or f"predicted “{problem.positive}”"
+    truth = f"who {words.positive}"
     if not words.positive:
-        true = f"whose {problem.target.replace('_', ' ')} is “{problem.positive}”"
+        truth = f"whose {problem.target.replace('_', ' ')} is “{problem.positive}”"
 
-    other = "other" if words.groups else "others"
-
-    def cells(text: str, of: tuple[int, ...], hit: str) -> tuple[Cell, ...]:
+    def make_cells(text: str, true_classes: tuple[int, ...], counted: str) -> tuple[Cell, ...]:
         return tuple(
             Cell(
-                who, text.replace("WHO", who if words.groups else f"in “{who}”"), 0, place, of, hit
+                group,
+                text.replace("WHO", group if words.groups else f"in “{group}”"),
+                0,
+                index,
+                true_classes,
+                counted,
             )
-            for place, who in enumerate(groups, start=1)
+            for index, group in enumerate(groups, start=1)
         )
 
     yield Outcome(
-        told[:1].upper() + told[1:],
-        f"Of 100 in a group, how many are {told}, rightly or wrongly.",
+        predicted[:1].upper() + predicted[1:],
+        f"Of 100 in a group, how many are {predicted}, rightly or wrongly.",
         "demographic_parity",
-        cells(f"of 100 WHO, # are {told}", (0, 1), "positive"),
+        make_cells(f"of 100 WHO, # are {predicted}", (0, 1), "positive"),
     )
     yield Outcome(
-        f"Found, of those {true}",
-        f"Of 100 in a group {true}, how many are {told}. The others are missed.",
+        f"Found, of those {truth}",
+        f"Of 100 in a group {truth}, how many are {predicted}. The others are missed.",
         "tpr_gap",
-        cells(f"of 100 WHO {true}, # are found", (1,), "positive"),
+        make_cells(f"of 100 WHO {truth}, # are found", (1,), "positive"),
         larger=True,
     )
+    others = "other WHO" if words.groups else "others WHO"
     yield Outcome(
-        f"Wrongly {told}",
-        f"Of 100 in a group for whom it is not true, how many are {told}.",
+        f"Wrongly {predicted}",
+        f"Of 100 in a group for whom it is not true, how many are {predicted}.",
         "fpr_gap",
-        cells(f"of 100 {other} WHO, # are wrongly {told}", (0,), "positive"),
+        make_cells(f"of 100 {others}, # are wrongly {predicted}", (0,), "positive"),
         larger=False,
     )
     everybody = Cell("all", "# of 100 answers are wrong", 0, 0, (0, 1), "wrong")
-    wrong = cells("of 100 answers about WHO, # are wrong", (0, 1), "wrong")
     yield Outcome(
         "Wrong answers",
         "Of 100 answers, how many are wrong: those missed and those wrongly predicted.",
         "accuracy_gap",
-        (everybody, *wrong),
+        (everybody, *make_cells("of 100 answers about WHO, # are wrong", (0, 1), "wrong")),
         larger=False,
         lead=True,
     )
 
 
-def _task_outcome(words: Wording, readers: Sequence[Reader]) -> Outcome:
-    def task(reader: Reader) -> str:
-        return words.tasks.get(reader.target, f"answers on {reader.head.name.replace('_', ' ')}")
-
-    cells = tuple(
-        Cell(task(one), f"# of 100 {task(one)} {words.wrong}", place, 0, (), "wrong")
-        for place, one in enumerate(readers)
-    )
+def _build_task_outcome(words: Wording, readers: Sequence[HeadReader]) -> Outcome:
+    cells = []
+    for index, reader in enumerate(readers):
+        task = words.tasks.get(reader.target, f"answers on {reader.head.name.replace('_', ' ')}")
+        cells.append(Cell(task, f"# of 100 {task} {words.wrong}", index, 0, (), "wrong"))
     title = sentence(words.wrong.removeprefix("are ")).rstrip(".")
     title = "Wrong answers" if title == "Wrong" else title
-    said = "Of 100 answers to each question, how many are wrong."
-    return Outcome(title, said, "", cells, larger=False, lead=True)
+    meaning = "Of 100 answers to each question, how many are wrong."
+    return Outcome(title, meaning, "", tuple(cells), larger=False, lead=True)
 
 
-def _class_outcomes(words: Wording, reader: Reader, groups: Sequence[str]) -> Iterator[Outcome]:
+def _build_class_outcomes(
+    words: Wording, reader: HeadReader, groups: Sequence[str]
+) -> Iterator[Outcome]:
     classes = reader.head.classes
-    if len(classes) <= MOST:
+    if len(classes) <= MAX_CELLS:
         yield Outcome(
             "Found",
             "Of 100 rows of each class, how many are predicted as such.",
             "",
             tuple(
-                Cell(f"“{name}”", f"of 100 “{name}”, # are found", 0, 0, (place,), "right")
-                for place, name in enumerate(classes)
+                Cell(f"“{name}”", f"of 100 “{name}”, # are found", 0, 0, (index,), "right")
+                for index, name in enumerate(classes)
             ),
             larger=True,
         )
-    people = tuple(
-        Cell(who, f"of 100 answers about {who}, # are wrong", 0, place, (), "wrong")
-        for place, who in enumerate(groups, start=1)
+    group_cells = tuple(
+        Cell(group, f"of 100 answers about {group}, # are wrong", 0, index, (), "wrong")
+        for index, group in enumerate(groups, start=1)
     )
     yield Outcome(
         "Wrong answers",
         "Of 100 answers, how many are wrong.",
-        "accuracy_gap" if people else "",
-        (Cell("all", f"# of 100 answers {words.wrong}", 0, 0, (), "wrong"), *people),
+        "accuracy_gap" if group_cells else "",
+        (Cell("all", f"# of 100 answers {words.wrong}", 0, 0, (), "wrong"), *group_cells),
         larger=False,
         lead=True,
     )
 
 
 def compute_shares(outcomes: Sequence[Outcome], confusion: Sequence[Counts]) -> Array:
-    """The share of every cell with its interval, ``[cells, rays, 3]``: value, low, high.
+    """Compute the share of every cell with its interval, ``[cells, rays, 3]``: value, low, high.
 
     Args:
-        outcomes: what is counted.
-        confusion: per head ``[rays, 1 + groups, C, C]``, as `count_answers` gives it.
+        outcomes: the outcomes with the cells.
+        confusion: the matrices that `count_answers` returns.
     """
     cells = [cell for outcome in outcomes for cell in outcome.cells]
-    found = np.full((len(cells), len(confusion[0]), 3), np.nan)
-    for place, cell in enumerate(cells):
+    shares = np.full((len(cells), len(confusion[0]), 3), np.nan)
+    for row, cell in zip(shares, cells, strict=True):
         hits, size = _count_cell(cell, confusion)
-        known = size > 0
-        share = hits[known] / size[known]
-        low, high = compute_share_interval(share, size[known])
-        found[place, known] = np.stack([share, low, high], axis=-1)
-    return found
+        has_rows = size > 0
+        share = hits[has_rows] / size[has_rows]
+        low, high = compute_share_interval(share, size[has_rows])
+        row[has_rows] = np.stack([share, low, high], axis=-1)
+    return shares
 
 
 def compute_outcome_gaps(
     outcomes: Sequence[Outcome], confusion: Sequence[Counts], *, chosen: bool
 ) -> dict[str, Array]:
-    """The ends of the intervals of the gaps between groups, as counted, by name, ``[rays, 2]``."""
-    found = {}
+    """Compute the intervals of gaps between the counted groups, ``[rays, 2]`` by name."""
+    intervals = {}
     for outcome in outcomes:
-        groups = [cell for cell in outcome.cells if cell.group]
-        counted = [_count_cell(cell, confusion) for cell in groups]
-        if not outcome.gap or len(groups) < 2 or any((size == 0).any() for _, size in counted):
+        counts = [_count_cell(cell, confusion) for cell in outcome.cells if cell.group]
+        if not outcome.gap or len(counts) < 2 or any((size == 0).any() for _, size in counts):
             continue
-        moments = np.stack([np.stack([hits, hits, size], axis=-1) for hits, size in counted], 1)
+        # Sum and sum of squares are equal: each row counts as 0 or 1.
+        moments = np.stack([np.stack([hits, hits, size], axis=-1) for hits, size in counts], 1)
         ends = compute_gap_interval(moments[:, None], chosen=chosen)
-        found[outcome.gap] = np.stack(ends, axis=-1)
-    return found
+        intervals[outcome.gap] = np.stack(ends, axis=-1)
+    return intervals
 
 
 def _count_cell(cell: Cell, confusion: Sequence[Counts]) -> tuple[Array, Array]:
-    """Count the hits, and the samples they are counted among, at every ray."""
+    """Count the hits at every ray, and the samples among which they are counted."""
     counts = confusion[cell.head][:, cell.group].astype(np.float64)
-    rows = list(cell.of) or list(range(counts.shape[-1]))
+    rows = list(cell.true_classes) or list(range(counts.shape[-1]))
     size = counts[:, rows].sum(axis=(1, 2))
-    if cell.hit == "positive":
+    if cell.counted == "positive":
         return counts[:, rows, 1].sum(axis=1), size
     right = counts[:, rows, rows].sum(axis=1)
-    return (right if cell.hit == "right" else size - right), size
+    return (right if cell.counted == "right" else size - right), size
 
 
 def compute_gap_intervals(
     problem: Problem, outputs: Outputs, targets: Targets, *, chosen: bool
 ) -> dict[str, Array]:
-    """The ends of the intervals of gaps between groups, by name, ``[rays, 2]``.
+    """Compute the intervals of the problem's gaps between groups, ``[rays, 2]`` by name.
 
     Args:
-        problem: whose objectives and metrics are looked at.
-        outputs: ``[rays, B, ...]``.
-        targets: what they are compared with.
-        chosen: whether a ray is chosen by these very rows.
+        problem: the problem, whose objectives and metrics may be gaps.
+        outputs: the network's outputs ``[rays, B, ...]``.
+        targets: the true values.
+        chosen: whether a ray will be chosen by these rows, which widens the intervals.
     """
     if problem.score_batch is not None:  # a mean over batches is no rate
         return {}
-    found = {}
-    every = {one.name: one.score for one in problem.objectives} | dict(problem.metrics)
-    for name, metric in every.items():
+    intervals = {}
+    metrics = {goal.name: goal.score for goal in problem.objectives} | dict(problem.metrics)
+    for name, metric in metrics.items():
         moments = [
-            get_moments(metric, map_tensors(partial(_select_ray, place=place), outputs), targets)
-            for place in range(len(first(outputs)))
+            get_moments(metric, map_tensors(partial(_select_ray, index=index), outputs), targets)
+            for index in range(len(first(outputs)))
         ]
-        known = [one for one in moments if one is not None]
-        if len(known) == len(moments) and len({one.shape for one in known}) == 1:
-            found[name] = np.stack(compute_gap_interval(np.stack(known), chosen=chosen), axis=-1)
-    return found
+        arrays = [array for array in moments if array is not None]
+        # Rates without rows are left out, so their number may differ from ray to ray.
+        if len(arrays) == len(moments) and len({array.shape for array in arrays}) == 1:
+            ends = compute_gap_interval(np.stack(arrays), chosen=chosen)
+            intervals[name] = np.stack(ends, axis=-1)
+    return intervals
 
 
-def _select_ray(out: Tensor, *, place: int) -> Tensor:
-    return out[place]
+def _select_ray(out: Tensor, *, index: int) -> Tensor:
+    return out[index]
 
 
 def get_sizes(confusion: Mapping[str, Sequence[Counts]]) -> dict[str, int]:
     """Return the number of rows of each split."""
-    return {split: int(of_heads[0][0, 0].sum()) for split, of_heads in confusion.items()}
+    return {split: int(matrices[0][0, 0].sum()) for split, matrices in confusion.items()}

@@ -1,4 +1,4 @@
-"""Serialize a page: its data as JSON, its parts joined into one file that fetches nothing."""
+"""Serialize a page: its data as JSON, joined with its assets into one file."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, FrontWarning
-from paretocosmos.explorer.page_model import Answers, Look, Samples, View, Words
+from paretocosmos.explorer.page_model import Answers, PageModel, RunView, Samples, Words
 from paretocosmos.io import palette
 from paretocosmos.io.files import json_value, write_bytes
 from paretocosmos.objectives import measure_of
@@ -26,40 +26,41 @@ from paretocosmos.pareto.metrics import MEANINGS, front_report
 from paretocosmos.pareto.selection import find_constant
 
 
-def serialize_view(view: View, *, thin: int = 1) -> dict[str, Any]:
+def serialize_page(page: PageModel, *, thinning: int = 1) -> dict[str, Any]:
     """Return the data that the page's script reads.
 
     Args:
-        view: what is shown.
-        thin: answers counted at every so many-th ray only.
+        page: the model of the page.
+        thinning: 2 to leave out the counts at every other ray, and so on.
     """
-    metrics = {name: None for look in view.looks for f in look.fronts for name in f.metrics}
-    labels = _label_looks(view.looks)
+    metrics = dict.fromkeys(name for run in page.runs for f in run.fronts for name in f.metrics)
+    labels = _make_run_labels(page.runs)
     measures = {
-        name: view.words.measures.get(name) or measure_of(name) for name in (*view.names, *metrics)
+        name: page.words.measures.get(name) or measure_of(name) for name in (*page.names, *metrics)
     }
+    # other fronts are measured by their distance to those of separate networks
     separate = {
         front.split: front
-        for look in view.looks
-        if _get_name(look.record, "method") == "separate"
-        for front in look.fronts
+        for run in page.runs
+        if _get_name(run.record, "method") == "separate"
+        for front in run.fronts
     }
     return {
-        "names": list(view.names),
+        "names": list(page.names),
         "metrics": list(metrics),
         "larger": [name for name in metrics if measures[name].larger],
         "measures": {name: measure.to_dict() for name, measure in measures.items()},
-        "words": _serialize_words(view.words),
+        "words": _serialize_words(page.words),
         "meanings": dict(MEANINGS),
         "runs": [
-            _serialize_look(look, label, thin, separate)
-            for look, label in zip(view.looks, labels, strict=True)
+            _serialize_run(run, label, thinning, separate)
+            for run, label in zip(page.runs, labels, strict=True)
         ],
-        "heads": [{"name": h.name, "classes": list(h.classes)} for h in view.heads],
-        "binary": [h.binary for h in view.heads],
-        "groups": list(view.groups),
-        "samples": None if view.samples is None else _serialize_samples(view.samples),
-        "without": view.without,
+        "heads": [{"name": h.name, "classes": list(h.classes)} for h in page.heads],
+        "binary": [h.binary for h in page.heads],
+        "groups": list(page.groups),
+        "samples": None if page.samples is None else _serialize_samples(page.samples),
+        "samples_note": page.samples_note,
     }
 
 
@@ -74,22 +75,22 @@ def _serialize_words(words: Words) -> dict[str, Any]:
         "threshold": words.threshold,
         "outcomes": [
             {
-                "title": one.title,
-                "meaning": one.meaning,
-                "gap": one.gap,
-                "larger": one.larger,
-                "lead": one.lead,
+                "title": outcome.title,
+                "meaning": outcome.meaning,
+                "gap": outcome.gap,
+                "larger": outcome.larger,
+                "lead": outcome.lead,
                 "cells": [
-                    {"who": c.who, "sentence": c.sentence, "group": c.group} for c in one.cells
+                    {"who": c.who, "sentence": c.sentence, "group": c.group} for c in outcome.cells
                 ],
             }
-            for one in words.outcomes
+            for outcome in words.outcomes
         ],
     }
 
 
 def to_json(data: object) -> str:
-    r"""JSON for a page: ``<``, ``>`` and ``&`` are written as ``\u`` escapes.
+    r"""Write JSON for a page: ``<``, ``>`` and ``&`` become ``\u`` escapes, so no tag can end.
 
     >>> to_json("</script>")
     '"\\u003c/script\\u003e"'
@@ -100,21 +101,21 @@ def to_json(data: object) -> str:
     return text
 
 
-def _serialize_look(
-    look: Look, label: str, thin: int, separate: Mapping[str, Front]
+def _serialize_run(
+    run: RunView, label: str, thinning: int, separate: Mapping[str, Front]
 ) -> dict[str, Any]:
     return {
         "label": label,
-        "folder": look.folder,
-        "record": _serialize_record(look.record),
-        "fronts": [_serialize_front(front, separate.get(front.split)) for front in look.fronts],
-        "answers": None if look.answers is None else _serialize_answers(look.answers, thin),
+        "folder": run.folder,
+        "record": _serialize_record(run.record),
+        "fronts": [_serialize_front(front, separate.get(front.split)) for front in run.fronts],
+        "answers": None if run.answers is None else _serialize_answers(run.answers, thinning),
     }
 
 
 def _serialize_front(front: Front, separate: Front | None) -> dict[str, Any]:
     with warnings.catch_warnings():
-        # The evaluation of the front warned already.
+        # the evaluation of the front has warned already
         warnings.simplefilter("ignore", FrontWarning)
         report = front_report(front, separate).to_dict()
     return {
@@ -130,20 +131,24 @@ def _serialize_front(front: Front, separate: Front | None) -> dict[str, Any]:
     }
 
 
-def _serialize_answers(answers: Answers, thin: int) -> dict[str, Any]:
+def _serialize_answers(answers: Answers, thinning: int) -> dict[str, Any]:
     return {
-        "at": answers.at[::thin].tolist(),
+        "ray_indices": answers.ray_indices[::thinning].tolist(),
         "confusion": {
-            split: [_encode_base64(one[::thin], "<u4") for one in of_heads]
-            for split, of_heads in answers.confusion.items()
+            split: [_encode_base64(counts[::thinning], "<u4") for counts in heads]
+            for split, heads in answers.confusion.items()
         },
-        "chances": [_encode_base64((65535 * one).round(), "<u2") for one in answers.chances],
-        "answers": [_encode_base64(one, "<u2") for one in answers.answers],
+        # 16 bits: a percentage on the page has two digits
+        "probabilities": [
+            _encode_base64((65535 * values).round(), "<u2") for values in answers.probabilities
+        ],
+        "classes": [_encode_base64(classes, "<u2") for classes in answers.classes],
         "shares": {
-            split: _encode_base64(one[:, ::thin], "<f4") for split, one in answers.shares.items()
+            split: _encode_base64(shares[:, ::thinning], "<f4")
+            for split, shares in answers.shares.items()
         },
         "gaps": {
-            split: {name: _encode_base64(ends[::thin], "<f4") for name, ends in by_name.items()}
+            split: {name: _encode_base64(ends[::thinning], "<f4") for name, ends in by_name.items()}
             for split, by_name in answers.gaps.items()
         },
     }
@@ -158,51 +163,54 @@ def _serialize_samples(samples: Samples) -> dict[str, Any]:
             f"data:image/png;base64,{base64.b64encode(image).decode()}" for image in samples.images
         ],
         "truth": samples.truth.tolist(),
-        "moved": samples.moved,
-        "whole": samples.whole,
+        "changing": samples.changing,
+        "column_count": samples.column_count,
     }
 
 
-def _label_looks(looks: Sequence[Look]) -> list[str]:
-    """A name for every run: its method, then its seed, then its folder, until no two are alike."""
+def _make_run_labels(runs: Sequence[RunView]) -> list[str]:
+    """Label runs by method; add the seed, and then the folder, where labels would be equal."""
     labels = [
-        str(_get_name(look.record, "label", "method") or f"run {at + 1}")
-        for at, look in enumerate(looks)
+        str(_get_name(run.record, "label", "method") or f"run {number}")
+        for number, run in enumerate(runs, start=1)
     ]
-    seeds = [
-        f"{label}, seed {look.record.get('seed')}"
-        for label, look in zip(labels, looks, strict=True)
-    ]
-    folders = [f"{label}, {look.folder}" for label, look in zip(seeds, looks, strict=True)]
-    for finer in (seeds, folders):
-        often = Counter(labels)
-        labels = [finer[at] if often[label] > 1 else label for at, label in enumerate(labels)]
+    pairs = list(zip(labels, runs, strict=True))
+    with_seeds = [f"{label}, seed {run.record.get('seed')}" for label, run in pairs]
+    with_folders = [f"{label}, {run.folder}" for label, run in zip(with_seeds, runs, strict=True)]
+    for longer_labels in (with_seeds, with_folders):
+        counts = Counter(labels)
+        labels = [
+            longer if counts[label] > 1 else label
+            for label, longer in zip(labels, longer_labels, strict=True)
+        ]
     return labels
 
 
 def _get_name(record: Mapping[str, Any], *keys: str) -> object:
     for key in keys:
-        found = record.get(key)
-        found = found.get("name") if isinstance(found, Mapping) else found
-        if found:
-            return found
+        value = record.get(key)
+        name = value.get("name") if isinstance(value, Mapping) else value
+        if name:
+            return name
     return None
 
 
 def _serialize_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's record; the rest of an evaluation but its hypervolume is not drawn."""
-    shown: dict[str, Any] = json_value(record, _to_text)
-    settings = shown["problem"].get("settings") if isinstance(shown.get("problem"), dict) else None
+    """Convert a run's record to JSON; of each evaluation keep the hypervolume, which is drawn."""
+    content: dict[str, Any] = json_value(record, _to_text)
+    problem = content.get("problem")
+    settings = problem.get("settings") if isinstance(problem, dict) else None
     if isinstance(settings, dict) and isinstance(settings.get("data"), str):
-        settings["data"] = Path(settings["data"]).name  # a page is shown to others
-    if isinstance(shown.get("evaluations"), list):
-        keep = ("epoch", "hypervolume_val")
-        shown["evaluations"] = [
-            {key: one[key] for key in keep if key in one}
-            for one in shown["evaluations"]
-            if isinstance(one, dict)
+        # a page is passed on: it must not tell where data lies on this machine
+        settings["data"] = Path(settings["data"]).name
+    if isinstance(content.get("evaluations"), list):
+        keys = ("epoch", "hypervolume_val")
+        content["evaluations"] = [
+            {key: evaluation[key] for key in keys if key in evaluation}
+            for evaluation in content["evaluations"]
+            if isinstance(evaluation, dict)
         ]
-    return shown
+    return content
 
 
 def _encode_base64(array: npt.NDArray[Any], kind: str) -> str:
@@ -218,8 +226,8 @@ def _to_text(value: Any) -> Any:
     return json_value(list(value), _to_text) if isinstance(value, set | frozenset) else str(value)
 
 
-LARGEST = 6_000_000
-# Joined in this order, one script: what a file defines, those after it use.
+MAX_BYTES = 6_000_000
+# Joined in this order into one script: a file may use what the files before it define.
 SCRIPTS = (
     *("logic.js", "dom.js", "data.js", "words.js", "state.js", "plot.js", "window.js", "plane.js"),
     *("space.js", "lines.js", "chart.js", "bounds.js", "consequences.js", "cost.js", "pins.js"),
@@ -228,55 +236,52 @@ SCRIPTS = (
 )
 
 
-def write_report(path: Path, view: View) -> None:
-    """Write runs as one HTML file that opens anywhere and asks the network for nothing.
+def write_report(path: Path, page: PageModel) -> None:
+    """Write runs as one HTML file that opens anywhere and makes no request.
 
-    Its content security policy allows the one script and the one style sheet inside it, by their
-    hashes, and no request at all; names from data are shown as text and never run.
+    Its content security policy allows its own script and style sheet, by their hashes, and
+    nothing else; names from data are shown as text and never run.
 
     Args:
-        path: where the page goes.
-        view: what it shows, as `look_at` gives it.
+        path: the file to write.
+        page: the model of the page, as `build_page_model` returns it.
 
     >>> import tempfile
-    >>> from paretocosmos.explorer import Look
+    >>> from paretocosmos.explorer import PageModel, RunView
     >>> from paretocosmos.pareto.front import Front
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> path = Path(tempfile.mkdtemp()) / "report.html"
-    >>> write_report(path, View([Look({"name": "adult", "seed": 0}, [front])]))
+    >>> write_report(path, PageModel([RunView({"name": "adult", "seed": 0}, [front])]))
     >>> path.read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
     style = palette.css() + _read_asset("page.css")
     script = f'"use strict";\n(() => {{\n{"".join(map(_read_asset, SCRIPTS))}}})();\n'
     parts = {
-        "title": html.escape(_page_title(view)),
+        "title": html.escape(_make_title(page)),
         "style": style,
         "style_hash": _hash_source(style),
         "script": script,
         "script_hash": _hash_source(script),
     }
-    frame = _read_asset("page.html")
-    for thin in (1, 2, 4, 8, 16):  # what is counted at fewer rays is shown at the nearest of them
-        parts["data"] = to_json(serialize_view(view, thin=thin))
-        # One pass: a name in the data that looks like a placeholder stays what it is.
-        page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], frame).encode()
-        if len(page) <= LARGEST:
-            write_bytes(path, page)
+    template = _read_asset("page.html")
+    # counts at fewer rays make a smaller page, which shows the nearest ones
+    for thinning in (1, 2, 4, 8, 16):
+        parts["data"] = to_json(serialize_page(page, thinning=thinning))
+        # in one pass: data that looks like a placeholder must not be replaced
+        content = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template).encode()
+        if len(content) <= MAX_BYTES:
+            write_bytes(path, content)
             return
     raise ConfigurationError(
-        f"a page can have at most {LARGEST / 1e6:g} MB, found {len(page) / 1e6:.1f} MB for "
-        f"{len(view.looks)} runs: show fewer of them, or evaluate fewer rays"
+        f"a page can have at most {MAX_BYTES / 1e6:g} MB, found {len(content) / 1e6:.1f} MB for "
+        f"{len(page.runs)} runs: show fewer of them, or evaluate fewer rays"
     )
 
 
-def _page_title(view: View) -> str:
-    if view.words.title:
-        return view.words.title
-    record = view.looks[0].record
-    found = record.get("name") or record.get("problem")
-    name = found.get("name") if isinstance(found, dict) else found
-    return str(name or "Pareto front")
+def _make_title(page: PageModel) -> str:
+    name = _get_name(page.runs[0].record, "name", "problem")
+    return page.words.title or str(name or "Pareto front")
 
 
 def _hash_source(content: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paretocosmos.errors import MissingExtraError
-from paretocosmos.explorer import look_at, write_report
+from paretocosmos.explorer import build_page_model, write_report
 from paretocosmos.io.files import write_bytes
 from paretocosmos.paper.recipe import Recipe, load_recipe
 from paretocosmos.paper.report.figures import list_figures
@@ -144,7 +144,7 @@ def write_demo(
             pictures=default,
         ),
     ]
-    write_report(out / SLIDER, look_at([run]))
+    write_report(out / SLIDER, build_page_model([run]))
     text = render_markdown(
         sections,
         title="COSMOS, one network for the whole Pareto front",

@@ -38,16 +38,16 @@ def write_pages(runs: Sequence[Run], together: Path | None = None) -> None:
     What is shown of the data is looked at once, so all pages show the same samples. A page that
     cannot be made costs a warning, not the runs.
     """
-    from paretocosmos.explorer import look_at, write_report
+    from paretocosmos.explorer import build_page_model, write_report
 
     with status("writing the page"):
         try:
-            view = look_at(runs)
-            for run, look in zip(runs, view.looks, strict=True):
-                write_report(run.folder / PAGE, dataclasses.replace(view, looks=[look]))
+            page = build_page_model(runs)
+            for run, view in zip(runs, page.runs, strict=True):
+                write_report(run.folder / PAGE, dataclasses.replace(page, runs=[view]))
             if together is not None:
                 sweep(together, of=PAGE)  # what a killed process left half written
-                write_report(together / PAGE, view)
+                write_report(together / PAGE, page)
             print_note(f"page: {(together or runs[0].folder) / PAGE}")
         except ConfigurationError as error:
             warnings.warn(f"no {PAGE}: {error}", UserWarning, stacklevel=3)

@@ -26,15 +26,15 @@ const showAnswers = () => {
   const at = heaviest(mixOf(run, choosingSplit));
   const front = run.front(choosingSplit);
   const wanted = run.networks > 0 ? front.ray(at) : state.ray;
-  const apart = (k) => front.ray(run.answers.at[k]).reduce((sum, one, j) => sum + (one - wanted[j]) ** 2, 0);
+  const apart = (k) => front.ray(run.answers.rayIndices[k]).reduce((sum, one, j) => sum + (one - wanted[j]) ** 2, 0);
   let place = 0;
-  run.answers.at.forEach((_, k) => { if (apart(k) < apart(place)) place = k; });
+  run.answers.rayIndices.forEach((_, k) => { if (apart(k) < apart(place)) place = k; });
   const key = `${run.index} ${place} ${state.head} ${state.group}`;
   if (key === shownAt) return;
   shownAt = key;
   const C = page.heads[state.head].classes.length;
   const groups = page.groups.length ? page.groups.length + 1 : 1;
-  const ray = front.ray(run.answers.at[place]).map((one) => one.toFixed(3)).join(", ");
+  const ray = front.ray(run.answers.rayIndices[place]).map((one) => one.toFixed(3)).join(", ");
   say($("answers-text"), `Counted at the evaluated ray ${ray}, the nearest to your preference. A row is what is true, a column what the network answers.`);
   for (const { split, cells } of counted) {
     const counts = run.answers.confusion[split][state.head];

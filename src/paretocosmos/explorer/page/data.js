@@ -23,23 +23,23 @@ const unpackFront = (raw) => {
 // Floats of single precision, by split; those of gaps by name, too.
 const floats = (raw) => Object.fromEntries(Object.entries(raw ?? {}).map(([key, one]) => [key, typeof one === "string" ? decode(one, Float32Array) : floats(one)]));
 const unpackAnswers = (raw) => raw && {
-  at: raw.at,
+  rayIndices: raw.ray_indices,
   shares: floats(raw.shares),
   gaps: floats(raw.gaps),
   confusion: Object.fromEntries(Object.entries(raw.confusion).map(([split, heads]) => [split, heads.map((one) => decode(one, Uint32Array))])),
-  chances: raw.chances.map((one) => decode(one, Uint16Array)),
-  answers: raw.answers.map((one) => decode(one, Uint16Array)),
+  probabilities: raw.probabilities.map((one) => decode(one, Uint16Array)),
+  classes: raw.classes.map((one) => decode(one, Uint16Array)),
 };
 // The rays at which answers were counted, as a front of their own.
-const countedOf = (front, at) => {
-  const rays = Float64Array.from(at.flatMap((place) => front.ray(place)));
-  const order = at.map((_, k) => k).sort((a, b) => rays[a * J] - rays[b * J] || a - b);
-  return { rays, order, count: at.length };
+const countedOf = (front, indices) => {
+  const rays = Float64Array.from(indices.flatMap((place) => front.ray(place)));
+  const order = indices.map((_, k) => k).sort((a, b) => rays[a * J] - rays[b * J] || a - b);
+  return { rays, order, count: indices.length };
 };
 const runs = page.runs.map((raw, index) => {
   const fronts = raw.fronts.map(unpackFront);
   const answers = unpackAnswers(raw.answers);
-  if (answers) answers.counted = countedOf(fronts[0], answers.at);
+  if (answers) answers.counted = countedOf(fronts[0], answers.rayIndices);
   const fixedRays = Array.isArray(raw.record.fixed_rays) ? raw.record.fixed_rays : [];
   return {
     index, label: raw.label, folder: raw.folder, record: raw.record, fronts, answers,

@@ -7,12 +7,12 @@ const buildSamples = () => {
   const some = samples && answers && (samples.texts.length || samples.images.length);
   $("samples-body").replaceChildren();
   if (!some) {
-    say($("samples-text"), page.without || "This page does not hold the answers of this run.");
+    say($("samples-text"), page.samples_note || "This page does not hold the answers of this run.");
     return;
   }
   const count = samples.rows.length;
-  const cut = samples.whole > samples.columns.length ? ` The first ${samples.columns.length} of ${samples.whole} columns are shown.` : "";
-  say($("samples-text"), `${count} ${words.rows} from the ${splits.includes("test") ? "test" : "validation"} data: ${samples.moved} whose answers change most as you drag, then ${count - samples.moved} drawn at random${page.groups.length ? ` from ${listing(page.groups, "and")} in turn` : ""}.${cut} These are real data: share this page only with those who may see them.`);
+  const cut = samples.column_count > samples.columns.length ? ` The first ${samples.columns.length} of ${samples.column_count} columns are shown.` : "";
+  say($("samples-text"), `${count} ${words.rows} from the ${splits.includes("test") ? "test" : "validation"} data: ${samples.changing} whose answers change most as you drag, then ${count - samples.changing} drawn at random${page.groups.length ? ` from ${listing(page.groups, "and")} in turn` : ""}.${cut} These are real data: share this page only with those who may see them.`);
   $("samples-body").append(samples.images.length ? pictures(samples) : rowsOf(samples));
   showSamples();
 };
@@ -49,10 +49,10 @@ const showSamples = () => {
   sampleNodes.forEach((heads, s) => heads.forEach(({ bar, text, said, right }, h) => {
     const { classes } = page.heads[h];
     const from = s * front.count;
-    const answer = answers.answers[h][from + near];
-    const chance = page.binary[h] || mix.every(([at]) => answers.answers[h][from + at] === answer)
-      ? mix.reduce((sum, [at, weight]) => sum + weight * answers.chances[h][from + at], 0) / 65535
-      : answers.chances[h][from + near] / 65535;
+    const answer = answers.classes[h][from + near];
+    const chance = page.binary[h] || mix.every(([at]) => answers.classes[h][from + at] === answer)
+      ? mix.reduce((sum, [at, weight]) => sum + weight * answers.probabilities[h][from + at], 0) / 65535
+      : answers.probabilities[h][from + near] / 65535;
     const given = page.binary[h] ? (chance > (words.threshold ?? 0.5) ? 1 : 0) : answer;
     say(text, percent(chance));
     bar.style.transform = `scaleX(${chance.toFixed(3)})`;

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.explorer import Look, View, write_report
-from paretocosmos.explorer.serialize import serialize_view
+from paretocosmos.explorer import PageModel, RunView, write_report
+from paretocosmos.explorer.serialize import serialize_page
 from paretocosmos.pareto import Front
 
 
@@ -21,20 +21,20 @@ def data_of(page: Path) -> Any:
 
 
 def test_answers_are_thinned_before_a_page_is_refused(
-    tmp_path: Path, seen: Callable[..., View], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, seen: Callable[..., PageModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "report.html"
     write_report(path, seen())
     whole = path.stat().st_size
-    monkeypatch.setattr("paretocosmos.explorer.serialize.LARGEST", whole - 100)
+    monkeypatch.setattr("paretocosmos.explorer.serialize.MAX_BYTES", whole - 100)
     write_report(path, seen())
     answers = data_of(path)["runs"][0]["answers"]
-    assert answers["at"] == list(range(0, 25, 2))
+    assert answers["ray_indices"] == list(range(0, 25, 2))
     bytes_of_val = base64.b64decode(answers["confusion"]["val"][0])
     counts = np.frombuffer(bytes_of_val, dtype="<u4").reshape(-1, 2, 2)
-    assert counts[:, 0, 1].tolist() == answers["at"]
+    assert counts[:, 0, 1].tolist() == answers["ray_indices"]
     path.unlink()
-    monkeypatch.setattr("paretocosmos.explorer.serialize.LARGEST", 1000)
+    monkeypatch.setattr("paretocosmos.explorer.serialize.MAX_BYTES", 1000)
     with pytest.raises(ConfigurationError, match=r"0\.001 MB.*fewer"):
         write_report(path, seen())
     assert list(tmp_path.iterdir()) == []
@@ -42,20 +42,20 @@ def test_answers_are_thinned_before_a_page_is_refused(
 
 def test_runs_are_told_apart_by_method_then_seed_then_folder(made: Callable[..., Front]) -> None:
     looks = [
-        Look({"label": label, "seed": seed}, [made()], folder)
+        RunView({"label": label, "seed": seed}, [made()], folder)
         for label, seed, folder in (("a", 1, "x"), ("b", 1, "x"), ("b", 2, "x"), ("b", 2, "y"))
     ]
     wanted = ["a", "b, seed 1", "b, seed 2, x", "b, seed 2, y"]
-    assert [run["label"] for run in serialize_view(View(looks))["runs"]] == wanted
+    assert [run["label"] for run in serialize_page(PageModel(looks))["runs"]] == wanted
 
 
-def test_chances_are_kept_to_a_65535th(seen: Callable[..., View]) -> None:
+def test_chances_are_kept_to_a_65535th(seen: Callable[..., PageModel]) -> None:
     view = seen()
-    answers = view.looks[0].answers
+    answers = view.runs[0].answers
     assert answers is not None
-    (text,) = serialize_view(view)["runs"][0]["answers"]["chances"]
+    (text,) = serialize_page(view)["runs"][0]["answers"]["probabilities"]
     found = np.frombuffer(base64.b64decode(text), dtype="<u2").reshape(4, 25) / 65535
-    np.testing.assert_allclose(found, answers.chances[0], atol=0.5 / 65535)
+    np.testing.assert_allclose(found, answers.probabilities[0], atol=0.5 / 65535)
 
 
 def test_more_is_better_for_accuracy_and_area_alone(made: Callable[..., Front]) -> None:
@@ -63,7 +63,7 @@ def test_more_is_better_for_accuracy_and_area_alone(made: Callable[..., Front]) 
     ones = np.ones(len(front))
     names = ("accuracy", "accuracy_top", "roc_auc_x", "tpr_gap", "misclassification")
     many = Front(front.rays, front.values, front.names, front.reference, dict.fromkeys(names, ones))
-    assert serialize_view(View([Look({}, [many])]))["larger"] == [
+    assert serialize_page(PageModel([RunView({}, [many])]))["larger"] == [
         "accuracy",
         "accuracy_top",
         "roc_auc_x",

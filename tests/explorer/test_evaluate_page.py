@@ -12,7 +12,7 @@ from PIL import Image
 
 from paretocosmos import Problem, evaluate, fit, load_run
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.explorer import View, look_at, write_report
+from paretocosmos.explorer import PageModel, build_page_model, write_report
 from paretocosmos.explorer.evaluate_page import choose_samples, encode_png
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.problems.tables.rows import split_rows
@@ -48,19 +48,19 @@ def problem(frame: pd.DataFrame) -> TabularProblem:
 
 @pytest.fixture(scope="module")
 def run(problem: TabularProblem, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    out = tmp_path_factory.mktemp("look") / "run"
+    out = tmp_path_factory.mktemp("run") / "run"
     return fit(problem, preset="paper", epochs=8, settings={"hidden": "8"}, out=out, device="cpu")
 
 
 @pytest.fixture(scope="module")
-def view(run: Run) -> View:
-    return look_at([run])
+def view(run: Run) -> PageModel:
+    return build_page_model([run])
 
 
-def test_counted_answers_are_those_of_evaluate(view: View, run: Run, problem: Problem) -> None:
-    (answers,) = (look.answers for look in view.looks)
+def test_counted_answers_are_those_of_evaluate(view: PageModel, run: Run, problem: Problem) -> None:
+    (answers,) = (look.answers for look in view.runs)
     assert answers is not None
-    assert answers.at.tolist() == list(range(25))
+    assert answers.ray_indices.tolist() == list(range(25))
     assert view.groups == ("f", "m")
     for split in ("val", "test"):
         front = evaluate(run.model, problem, split=split, rays=run.front.rays.tolist())
@@ -79,7 +79,9 @@ def test_counted_answers_are_those_of_evaluate(view: View, run: Run, problem: Pr
         np.testing.assert_allclose(abs(rates[:, 0] - rates[:, 1]), gap, atol=1e-6)
 
 
-def test_samples_are_rows_of_the_test_data_as_they_were(view: View, frame: pd.DataFrame) -> None:
+def test_samples_are_rows_of_the_test_data_as_they_were(
+    view: PageModel, frame: pd.DataFrame
+) -> None:
     samples = view.samples
     assert samples is not None
     assert len(samples.rows) == len(set(samples.rows)) == 12
@@ -95,23 +97,23 @@ def test_samples_are_rows_of_the_test_data_as_they_were(view: View, frame: pd.Da
     assert {texts[0] for texts in samples.texts[:2]} == {"f", "m"}  # in turn
 
 
-def test_chances_are_what_predict_says(view: View, run: Run, frame: pd.DataFrame) -> None:
-    samples, answers = view.samples, view.looks[0].answers
+def test_chances_are_what_predict_says(view: PageModel, run: Run, frame: pd.DataFrame) -> None:
+    samples, answers = view.samples, view.runs[0].answers
     assert samples is not None
     assert answers is not None
     rows = frame.iloc[split_rows({"train": len(frame)}, 1)["test"]].iloc[list(samples.rows)]
     for at in (0, 7, 24):
         wanted = run.predict(rows, ray=run.front.rays[at].tolist())
-        np.testing.assert_allclose(answers.chances[0][:, at], wanted, atol=1e-6)
-        np.testing.assert_array_equal(answers.answers[0][:, at], wanted > 0.5)
+        np.testing.assert_allclose(answers.probabilities[0][:, at], wanted, atol=1e-6)
+        np.testing.assert_array_equal(answers.classes[0][:, at], wanted > 0.5)
 
 
 def test_samples_can_be_left_out(run: Run, tmp_path: Path) -> None:
-    view = look_at([run], samples=False)
+    view = build_page_model([run], samples=False)
     assert view.samples is None
-    answers = view.looks[0].answers
+    answers = view.runs[0].answers
     assert answers is not None
-    assert answers.chances == answers.answers == ()
+    assert answers.probabilities == answers.classes == ()
     assert answers.confusion["test"][0].sum() > 0
     write_report(tmp_path / "page.html", view)
     assert "Private" not in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -128,15 +130,15 @@ def test_the_samples_that_move_most_come_first() -> None:
     assert rows[:2] == (20, 40)  # the one that moves most of each group
 
 
-def test_a_run_read_back_shows_the_same_with_its_problem(run: Run, view: View) -> None:
-    bare = look_at([load_run(run.folder)])
+def test_a_run_read_back_shows_the_same_with_its_problem(run: Run, view: PageModel) -> None:
+    bare = build_page_model([load_run(run.folder)])
     assert bare.samples is None
-    assert bare.looks[0].answers is None
-    assert "no samples" in bare.without
-    assert "built in Python" in bare.why
-    assert "built in Python" not in bare.without  # which others read
-    assert [front.split for front in bare.looks[0].fronts] == ["val", "test"]
-    assert bare.looks[0].fronts[1] == run.front
+    assert bare.runs[0].answers is None
+    assert "no samples" in bare.samples_note
+    assert "built in Python" in bare.reason
+    assert "built in Python" not in bare.samples_note  # which others read
+    assert [front.split for front in bare.runs[0].fronts] == ["val", "test"]
+    assert bare.runs[0].fronts[1] == run.front
 
 
 def test_images_and_their_classes(tmp_path: Path) -> None:
@@ -147,8 +149,8 @@ def test_images_and_their_classes(tmp_path: Path) -> None:
         settings={"copies": "1", "reference": "9,9"},
         out=tmp_path / "run",
     )
-    view = look_at([load_run(run.folder)])
-    samples, answers = view.samples, view.looks[0].answers
+    view = build_page_model([load_run(run.folder)])
+    samples, answers = view.samples, view.runs[0].answers
     assert samples is not None
     assert answers is not None
     batch = run.problem().split("test")
@@ -162,8 +164,8 @@ def test_images_and_their_classes(tmp_path: Path) -> None:
     for at, head in enumerate(("top_left", "bottom_right")):
         assert view.heads[at].name == head
         chance, answer = outputs[head].softmax(dim=-1).max(dim=-1)
-        np.testing.assert_array_equal(answers.answers[at][:, 3], answer)
-        np.testing.assert_allclose(answers.chances[at][:, 3], chance, atol=1e-5)
+        np.testing.assert_array_equal(answers.classes[at][:, 3], answer)
+        np.testing.assert_allclose(answers.probabilities[at][:, 3], chance, atol=1e-5)
         np.testing.assert_array_equal(samples.truth[at], batch.targets[head][list(samples.rows)])
         right = np.trace(answers.confusion["test"][at][:, 0], axis1=1, axis2=2)
         wanted = run.front.metrics[f"accuracy_{head}"]
@@ -171,27 +173,27 @@ def test_images_and_their_classes(tmp_path: Path) -> None:
 
 
 def test_answers_that_are_no_classes_are_said_so(tmp_path: Path) -> None:
-    view = look_at(
+    view = build_page_model(
         [fit("toy_convex", preset="paper", epochs=2, out=tmp_path / "run", engine="eager")]
     )
     assert view.samples is None
-    assert "does not predict classes" in view.why
+    assert "does not predict classes" in view.reason
     write_report(tmp_path / "page.html", view)
 
 
 def test_networks_of_their_own(problem: TabularProblem, run: Run, tmp_path: Path) -> None:
     kinds: dict[str, Any] = {"epochs": 2, "settings": {"hidden": "8"}, "device": "cpu"}
     several = fit(problem, preset="paper", method="pareto_mtl", out=tmp_path / "several", **kinds)
-    view = look_at([run, several])
-    found = view.looks[1].answers
+    view = build_page_model([run, several])
+    found = view.runs[1].answers
     assert found is not None
-    assert found.chances[0].shape == (12, len(several.front))
+    assert found.probabilities[0].shape == (12, len(several.front))
 
 
 def test_runs_of_different_problems_are_refused(run: Run, tmp_path: Path) -> None:
     other = fit("toy_convex", preset="paper", epochs=2, out=tmp_path / "other", engine="eager")
     with pytest.raises(ConfigurationError, match=r"`table`.*`toy_convex`"):
-        look_at([run, other])
+        build_page_model([run, other])
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -204,11 +206,11 @@ def test_png(channels: int) -> None:
 
 def test_answers_are_counted_at_a_threshold(run: Run, problem: TabularProblem) -> None:
     """By hand: a yes is a probability above 0.7."""
-    view = look_at([run], threshold=0.7)
+    view = build_page_model([run], threshold=0.7)
     assert view.words.threshold == 0.7
     batch = problem.split("test")
     group = batch.targets["sensitive"] == 0
-    answers = view.looks[0].answers
+    answers = view.runs[0].answers
     assert answers is not None
     for place in (0, len(run.front) - 1):
         with torch.inference_mode():
@@ -218,8 +220,8 @@ def test_answers_are_counted_at_a_threshold(run: Run, problem: TabularProblem) -
         assert counted[0, :, 1].sum() == int(yes.sum())
         assert counted[1, :, 1].sum() == int((yes & group).sum())
         right = (yes == (batch.targets["label"].flatten() > 0.5)).double().mean()
-        front = view.looks[0].fronts[1]
+        front = view.runs[0].fronts[1]
         assert front.metrics["accuracy"][place] == pytest.approx(float(right))
     with pytest.raises(ConfigurationError, match="`threshold` must be a probability"):
-        look_at([run], threshold=1.0)
-    assert look_at([run]).words.threshold == 0.5
+        build_page_model([run], threshold=1.0)
+    assert build_page_model([run]).words.threshold == 0.5

@@ -22,10 +22,10 @@ from paretocosmos.explorer import (
     Answers,
     Cell,
     Head,
-    Look,
     Outcome,
+    PageModel,
+    RunView,
     Samples,
-    View,
     Words,
     write_report,
 )
@@ -102,7 +102,7 @@ def main() -> None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def made_up(objectives: int, *, rays: int, runs: int) -> View:
+def made_up(objectives: int, *, rays: int, runs: int) -> PageModel:
     """Runs that nobody trained: convex fronts, ten classes, a dozen images."""
     draw = np.random.default_rng(1)
     directions = even_rays(rays, objectives).numpy().astype(np.float64)
@@ -114,7 +114,7 @@ def made_up(objectives: int, *, rays: int, runs: int) -> View:
     )
     outcomes = (Outcome("Are wrong", "Of 100 answers, how many are wrong.", "", cells, lead=True),)
     counted = np.unique(np.linspace(0, rays - 1, 101).round().astype(np.int64))
-    looks = []
+    views = []
     for run in range(runs):
         fronts = []
         for split in ("val", "test"):
@@ -124,26 +124,28 @@ def made_up(objectives: int, *, rays: int, runs: int) -> View:
             fronts.append(Front(directions, values, names, reference, metrics, split))
         shape = (len(counted), 1, 10, 10)
         answers = Answers(
-            at=counted,
+            ray_indices=counted,
             confusion={
                 split: tuple(draw.integers(0, 900, shape) for _ in heads)
                 for split in ("val", "test")
             },
-            chances=tuple(draw.random((12, rays)) for _ in heads),
-            answers=tuple(draw.integers(0, 10, (12, rays)) for _ in heads),
+            probabilities=tuple(draw.random((12, rays)) for _ in heads),
+            classes=tuple(draw.integers(0, 10, (12, rays)) for _ in heads),
             shares={
                 split: np.sort(draw.random((len(cells), len(counted), 3)))[..., [1, 0, 2]]
                 for split in ("val", "test")
             },
         )
-        looks.append(Look({"name": "made up", "label": f"run {run + 1}"}, fronts, "runs", answers))
+        views.append(
+            RunView({"name": "made up", "label": f"run {run + 1}"}, fronts, "runs", answers)
+        )
     pixel = bytes.fromhex(
         "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55"
         "0000000a49444154789c63600000000200010048afa4710000000049454e44ae426082"
     )
     truth = draw.integers(0, 10, (len(heads), 12))
     samples = Samples(tuple(range(12)), (), (), (pixel,) * 12, truth, 6)
-    return View(looks, heads, samples=samples, words=Words(outcomes=outcomes))
+    return PageModel(views, heads, samples=samples, words=Words(outcomes=outcomes))
 
 
 def measured(browser: str, page: Path, objectives: int, frames: int) -> dict[str, Any]:

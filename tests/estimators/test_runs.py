@@ -22,7 +22,7 @@ from paretocosmos.cli import app
 from paretocosmos.errors import ConfigurationError, DataWarning, RunError
 from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
 from paretocosmos.estimators.inputs import columns_of, name_of
-from paretocosmos.explorer import explore, look_at
+from paretocosmos.explorer import build_page_model, explore
 from paretocosmos.export import Exported, export
 from paretocosmos.export.card import describe_fairness
 from paretocosmos.export.network import plan_export
@@ -176,8 +176,8 @@ def test_a_server_decides_at_its_threshold(chosen: ParetoClassifier, saved: Path
 
 
 def test_a_page_counts_the_rows_held_out(chosen: ParetoClassifier, tmp_path: Path) -> None:
-    view = look_at([to_run(chosen)])
-    (look,) = view.looks
+    view = build_page_model([to_run(chosen)])
+    (look,) = view.runs
     assert view.groups == ("f", "m")
     assert [front.split for front in look.fronts] == ["val"]
     assert look.answers is not None
@@ -210,7 +210,7 @@ def test_numbers_and_several_classes(people: People, some: People, sided: Pareto
     chance, decision = network(x, third)
     np.testing.assert_allclose(chance, several.predict_proba(people.x), atol=1e-5)
     np.testing.assert_array_equal(several.classes_[decision], several.predict(people.x))
-    samples = look_at([to_run(several)]).samples
+    samples = build_page_model([to_run(several)]).samples
     assert samples is not None
     assert samples.columns == ("age", "skill", "work", "size")
 

@@ -141,7 +141,9 @@ def test_names_are_shown_and_not_run(show: Open) -> None:
         HOSTILE: {HOSTILE: [HOSTILE]},
     }
     shown = show(
-        PageModel([RunView(record, fronts, HOSTILE), RunView(record, fronts, "b")], without=HOSTILE)
+        PageModel(
+            [RunView(record, fronts, HOSTILE), RunView(record, fronts, "b")], samples_note=HOSTILE
+        )
     )
     shown.page.locator("#configuration summary").click()
     shown.page.locator("#rays summary").click()

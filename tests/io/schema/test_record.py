@@ -15,8 +15,8 @@ from tests.strangers import change, copy, seal
 from paretocosmos import load_run
 from paretocosmos.cli.summary import summarize_run
 from paretocosmos.errors import ParetoCosmosError, RunError
-from paretocosmos.explorer import look_at
-from paretocosmos.explorer.serialize import serialize_view, to_json
+from paretocosmos.explorer import build_page_model
+from paretocosmos.explorer.serialize import serialize_page, to_json
 from paretocosmos.paper.experiment import find_differences, read_run_record
 from paretocosmos.paper.recipe import Experiment
 
@@ -36,7 +36,7 @@ def test_whatever_a_record_holds_is_used_or_refused(folder: Path, odd: object) -
             summarize_run(run)
             list(find_differences(read_run_record(folder, cell, ()), cell))
             if at[0] in ("problem", "about", "training", "names", "input_shape", "metrics"):
-                to_json(serialize_view(look_at([run])))
+                to_json(serialize_page(build_page_model([run])))
                 run.problem()
         except ParetoCosmosError as error:
             refused.append(str(error))
@@ -131,4 +131,4 @@ def test_whatever_a_front_holds_is_used_or_refused(folder: Path, odd: object) ->
         (folder / "front.json").write_text(json.dumps(changed(front, at, odd)))
         seal(folder, record)
         with suppress(ParetoCosmosError):
-            to_json(serialize_view(look_at([load_run(folder)])))
+            to_json(serialize_page(build_page_model([load_run(folder)])))

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.estimators.inputs import Classes
-from paretocosmos.estimators.objectives import class_trade
+from paretocosmos.estimators.objectives import build_class_objectives
+from paretocosmos.estimators.targets import Classes
 from paretocosmos.objectives import (
     CrossEntropy,
     GroupObjective,
@@ -161,7 +161,7 @@ def test_a_new_file_that_compares_groups_is_found_by_all(tmp_path: Path) -> None
     with registered_in("objectives", "cost_gap", "own_objective", "CostGap", tmp_path) as kind:
         assert fairness_objectives("classes")["cost_gap"] is kind
         assert fairness_objective("cost_gap", "classes", what="`fairness`") is kind
-        gap = class_trade([Classes("label", np.array([0, 1]))], 2, "cost_gap")[1]
+        gap = build_class_objectives([Classes("label", np.array([0, 1]))], 2, "cost_gap")[1]
     assert type(gap) is kind
 
 

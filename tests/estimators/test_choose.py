@@ -44,8 +44,8 @@ def test_bounds_are_kept_on_the_rows_it_was_fitted_with(
         assert counted <= bound + 1e-3
         assert chosen.choice_.pooled["tpr_gap"] == pytest.approx(float(counted), abs=1e-3)
         # validation rows are told as they are
-        assert fair._judging is not None
-        again = evaluate(fair.model_, fair._judging, split="val", rays=[list(chosen.preference)])
+        assert fair._problem is not None
+        again = evaluate(fair.model_, fair._problem, split="val", rays=[list(chosen.preference)])
         values = list(chosen.choice_.values.values())
         np.testing.assert_allclose(again.values[0], values, rtol=1e-5)
 

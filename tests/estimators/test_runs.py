@@ -21,7 +21,7 @@ from paretocosmos import evaluate, load_run
 from paretocosmos.cli import app
 from paretocosmos.errors import ConfigurationError, DataWarning, RunError
 from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
-from paretocosmos.estimators.inputs import columns_of, name_of
+from paretocosmos.estimators.targets import get_target_name, split_targets
 from paretocosmos.explorer import build_page_model, explore
 from paretocosmos.export import Exported, export
 from paretocosmos.export.card import describe_fairness
@@ -182,8 +182,8 @@ def test_a_page_counts_the_rows_held_out(chosen: ParetoClassifier, tmp_path: Pat
     assert [front.split for front in look.fronts] == ["val"]
     assert look.answers is not None
     ((counted,),) = (look.answers.confusion.values(),)
-    assert chosen._judging is not None
-    rows = chosen._judging.split("val")
+    assert chosen._problem is not None
+    rows = chosen._problem.split("val")
     ray = torch.tensor(chosen.front_.rays[7].tolist()).double()
     with torch.inference_mode():
         logits = chosen.model_(torch.as_tensor(rows.inputs).double(), ray)[:, 0]
@@ -259,11 +259,8 @@ def test_nullable_targets_keep_their_type(people: People) -> None:
     for kind in (np.int64, np.bool_):
         nullable = label.astype("Int64" if kind is np.int64 else "boolean")
         for given in (nullable, nullable.to_frame().assign(other=nullable)):
-            for column in columns_of(given)[1]:
+            for column in split_targets(given)[1]:
                 assert column.dtype == kind
                 np.testing.assert_array_equal(column, label)
-    assert (name_of(label), name_of(label.to_frame()), name_of(label.array)) == (
-        "rich",
-        "rich",
-        "label",
-    )
+    names = [get_target_name(y) for y in (label, label.to_frame(), label.array)]
+    assert names == ["rich", "rich", "label"]

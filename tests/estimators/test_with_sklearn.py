@@ -64,14 +64,14 @@ class TestPickles:
         assert record < 5_000
         # the rest: the front, and where numbers are encoded
         assert len(found) < weights + record + 22_500
-        assert fitted._judging is not None
+        assert fitted._problem is not None
         for split in SPLITS:
-            inputs = fitted._judging.split(split).inputs
+            inputs = fitted._problem.split(split).inputs
             assert isinstance(inputs, Tensor)
             assert inputs.numpy().tobytes() not in found
             assert inputs[0].numpy().tobytes() not in found
         with warnings.catch_warnings(action="ignore", category=FrontWarning):  # it may be constant
-            assert fitted.choose(knee=True, allow_constant=True)._judging is fitted._judging
+            assert fitted.choose(knee=True, allow_constant=True)._problem is fitted._problem
 
 
 class TestPipelines:

@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from paretocosmos.estimators.objectives import in_unit
+from paretocosmos.estimators.objectives import InUnit
 from paretocosmos.evaluation import (
     bootstrap_intervals,
     compute_gap_interval,
@@ -188,7 +188,7 @@ def test_weighted_rows_count_as_many_as_tell_as_much() -> None:
 
 
 def test_a_gap_of_numbers_in_their_unit() -> None:
-    plain, scaled = PredictionGap(), in_unit(PredictionGap(), 100.0)
+    plain, scaled = PredictionGap(), InUnit(PredictionGap(), 100.0)
     ends = compute_intervals({"gap": plain.score}, LOGITS, TARGETS)["gap"]
     many = compute_intervals({"gap": scaled.score}, LOGITS, TARGETS)["gap"]
     assert many == pytest.approx([100 * end for end in ends])

@@ -12,12 +12,12 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import has_fit_parameter
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.estimators.inputs import Floats, Rows, features_of, ours
+from paretocosmos.estimators.inputs import Floats, Rows, encode_features, translate_errors
 from paretocosmos.problems.tables import Table
 
 FOLDS = 5
-# How near a probability may come to 0 and 1 before its logarithm is taken.
-NEAREST = 1e-6
+# The distance a probability keeps from 0 and 1 before its logarithm is taken.
+MARGIN = 1e-6
 NAME = "score of base"
 
 
@@ -49,7 +49,7 @@ class BaseScores:
             seed: of the folds.
 
         Returns:
-            The fitted copy, and the rows with its scores: of every row, what a copy says that was
+            The fitted copy, and the rows with its scores: of every row, those of a copy that was
             fitted without it and its fold. A copy that knew the row would be too sure of it.
         """
         if isinstance(base, type | str) or not is_classifier(base):
@@ -60,60 +60,60 @@ class BaseScores:
         if NAME in rows.frame.columns:
             raise DataError(f"`X` has a column `{NAME}`, the name that `base` uses: rename it")
         table = Table.fit(rows.frame, categorical=categorical, weight=rows.weight)
-        features, label = table.transform(rows.frame), rows.truth[0]
-        fitted = cls(table, _fitted(base, features, rows), classes)
-        folds = min(FOLDS, int(np.bincount(label, minlength=classes).min()))
+        features, codes = table.transform(rows.frame), rows.truth[0]
+        fitted = cls(table, _fit_classifier(base, features, rows), classes)
+        folds = min(FOLDS, int(np.bincount(codes, minlength=classes).min()))
         if folds < 2:
             raise DataError("with `base` every class needs 2 rows to train on, found 1: give more")
-        apart = np.empty((len(rows), fitted.columns))
+        scores = np.empty((len(rows), fitted.columns))
         cut = StratifiedKFold(folds, shuffle=True, random_state=seed)
-        for known, new in cut.split(features, label):
-            other = replace(fitted, model=_fitted(base, features[known], rows.take(known)))
-            apart[new] = other.scores(features[new])
-        return fitted, replace(rows, frame=_beside(rows.frame, apart))
+        for inside, outside in cut.split(features, codes):
+            model = _fit_classifier(base, features[inside], rows.take(inside))
+            scores[outside] = replace(fitted, model=model).compute(features[outside])
+        return fitted, replace(rows, frame=_add_columns(rows.frame, scores))
 
     @property
     def columns(self) -> int:
-        """How many scores a row has: one for two classes, else one for each."""
+        """The number of scores of a row: one for two classes, else one for each."""
         return 1 if self.classes == 2 else self.classes
 
-    def beside(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """New rows with their scores."""
-        return _beside(frame, self.scores(features_of(self.table, frame)))
+    def add_to(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return new rows with their scores."""
+        return _add_columns(frame, self.compute(encode_features(self.table, frame)))
 
-    def judging(self, rows: Rows) -> Rows:
-        """Rows to validate on with their scores."""
+    def add_to_held_out(self, rows: Rows) -> Rows:
+        """Return rows to validate on with their scores."""
         with warnings.catch_warnings():
             # a category that only validation rows have is nobody's mistake
             warnings.simplefilter("ignore", UserWarning)
-            return replace(rows, frame=self.beside(rows.frame))
+            return replace(rows, frame=self.add_to(rows.frame))
 
-    def scores(self, features: Any) -> Floats:
-        """Logits of two classes, log-probabilities of more, or what the classifier decides by."""
-        known = self.model.classes_
+    def compute(self, features: Any) -> Floats:
+        """Compute logits of two classes, log-probabilities of more, or the decision function."""
         if hasattr(self.model, "predict_proba"):
-            chance = np.full((len(features), self.classes), NEAREST)
-            chance[:, known] = self.model.predict_proba(features)
-            logs: Floats = np.log(chance.clip(NEAREST, 1 - NEAREST))
+            # a fold may lack a class, of which the classifier then knows nothing
+            probabilities = np.full((len(features), self.classes), MARGIN)
+            probabilities[:, self.model.classes_] = self.model.predict_proba(features)
+            logs: Floats = np.log(probabilities.clip(MARGIN, 1 - MARGIN))
             return logs[:, 1:] - logs[:, :1] if self.classes == 2 else logs
-        decided = self.model.decision_function(features)
-        return np.asarray(decided, dtype=np.float64).reshape(len(features), self.columns)
+        scores = self.model.decision_function(features)
+        return np.asarray(scores, dtype=np.float64).reshape(len(features), self.columns)
 
 
-def _fitted(base: Any, features: Any, rows: Rows) -> Any:
-    given = {}
+def _fit_classifier(base: Any, features: Any, rows: Rows) -> Any:
+    settings = {}
     if rows.weight is not None:
         if not has_fit_parameter(base, "sample_weight"):
             raise DataError(
                 f"`base`, {type(base).__name__}, takes no `sample_weight`: leave it out, or give "
                 "another classifier"
             )
-        given["sample_weight"] = rows.weight
-    with ours("`base` could not be fitted"):
-        return clone(base).fit(features, rows.truth[0], **given)
+        settings["sample_weight"] = rows.weight
+    with translate_errors("`base` could not be fitted"):
+        return clone(base).fit(features, rows.truth[0], **settings)
 
 
-def _beside(frame: pd.DataFrame, scores: Floats) -> pd.DataFrame:
-    several = scores.shape[1] > 1
-    names = [f"{NAME} {at}" if several else NAME for at in range(scores.shape[1])]
+def _add_columns(frame: pd.DataFrame, scores: Floats) -> pd.DataFrame:
+    count = scores.shape[1]
+    names = [NAME] if count == 1 else [f"{NAME} {code}" for code in range(count)]
     return pd.concat([frame, pd.DataFrame(scores, frame.index, names)], axis=1)

@@ -1,6 +1,6 @@
 """A classifier for every preference."""
 
-from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -8,22 +8,19 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from paretocosmos.estimators.base import ParetoEstimator, side_by_side
-from paretocosmos.estimators.inputs import Column, Rows, classes_of, ours
-from paretocosmos.estimators.objectives import Given, class_metrics, class_trade
-from paretocosmos.estimators.training import Kind, check_parts
-from paretocosmos.methods import Method
+from paretocosmos.estimators.base import ParetoEstimator, stack_predictions
+from paretocosmos.estimators.inputs import Column, Rows, translate_errors
+from paretocosmos.estimators.objectives import build_class_metrics, build_class_objectives
+from paretocosmos.estimators.targets import Target, encode_classes
+from paretocosmos.estimators.training import check_in_both_splits
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.problems.tables import Codes
 from paretocosmos.problems.tables.policy import build_gap, find_gap
 from paretocosmos.problems.tables.rows import check_compared_rows
-from paretocosmos.training.callbacks import Callback
-from paretocosmos.training.progress import Progress
 from paretocosmos.types import Metric
 
-__all__ = ["ParetoClassifier"]
 
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
     """One network, trained once, that classifies at every preference between its objectives.
 
@@ -86,48 +83,8 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
     array([0, 0])
     """
 
-    def __init__(
-        self,
-        *,
-        preference: Sequence[float] | Mapping[str, float] | None = None,
-        objectives: Given | None = None,
-        fairness: str | type[GroupObjective] = "tpr_gap",
-        base: Any = None,
-        method: str | Method | None = None,
-        penalty: float | None = None,
-        alpha: float | tuple[float, ...] | None = None,
-        hidden: tuple[int, ...] | None = None,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        rays: int = 25,
-        validation_fraction: float = 0.15,
-        off_simplex: str = "refuse",
-        categorical: Sequence[str | int] = (),
-        random_state: Any = None,
-        device: str = "auto",
-        progress: Callable[[Progress], None] | bool = True,
-        callbacks: Sequence[Callback] = (),
-    ) -> None:
-        self.preference = preference
-        self.objectives = objectives
-        self.fairness = fairness
-        self.base = base
-        self.method = method
-        self.penalty = penalty
-        self.alpha = alpha
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.rays = rays
-        self.validation_fraction = validation_fraction
-        self.off_simplex = off_simplex
-        self.categorical = categorical
-        self.random_state = random_state
-        self.device = device
-        self.progress = progress
-        self.callbacks = callbacks
+    fairness: str | type[GroupObjective] = "tpr_gap"
+    base: Any = None
 
     def fit(
         self,
@@ -148,24 +105,27 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         return self._fit(X, y, sensitive, sample_weight)
 
     def predict(self, X: Any, *, preference: Any = None) -> npt.NDArray[Any]:  # noqa: N803
-        """The class of every row, ``[n]`` or ``[n, targets]``; of two, decided at `threshold_`.
+        """Predict the class of every row, ``[n]`` or ``[n, targets]``.
+
+        Of two classes, the second where its probability is above `threshold_`.
 
         Args:
             X: rows like those of `fit`.
             preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
         """
-        found = self._answers(X, preference)
-        return side_by_side([kind.predicted(out, self.threshold_) for kind, out in found])
+        outputs = self._predict_targets(X, preference)
+        return stack_predictions([target.predict(out, self.threshold_) for target, out in outputs])
 
     def predict_proba(self, X: Any, *, preference: Any = None) -> Any:  # noqa: N803
-        """The probability of every class, ``[n, K]``; a list of them with several targets.
+        """Predict the probability of every class, ``[n, K]``; a list with several targets.
 
         Args:
             X: rows like those of `fit`.
             preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
         """
-        found = [kind.probabilities(out) for kind, out in self._answers(X, preference)]
-        return found[0] if len(found) == 1 else found
+        outputs = self._predict_targets(X, preference)
+        probabilities = [target.compute_probabilities(out) for target, out in outputs]
+        return probabilities[0] if len(probabilities) == 1 else probabilities
 
     def score(
         self,
@@ -175,7 +135,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         *,
         preference: Any = None,
     ) -> float:
-        """The accuracy; with several targets, the share of rows where all of them are right.
+        """Compute the accuracy; with several targets, the share of rows where all are right.
 
         Args:
             X: rows like those of `fit`.
@@ -184,41 +144,46 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
             preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
         """
         predicted = self.predict(X, preference=preference)
-        with ours():
+        with translate_errors():
             if predicted.ndim == 1:
                 return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+            # scikit-learn has no accuracy of several targets with several classes
             right = (np.asarray(y) == predicted).all(axis=1)
         return float(np.average(right, weights=sample_weight))
 
-    def _numbered(self, names: list[str], columns: list[Column]) -> tuple[Column, ...]:
-        self._classes, codes = classes_of(names, columns)
+    def _encode_targets(self, names: list[str], columns: list[Column]) -> tuple[Column, ...]:
+        self._classes, codes = encode_classes(names, columns)
         first, *others = (target.classes for target in self._classes)
         self.classes_: Any = [first, *others] if others else first
         return tuple(codes)
 
-    def _kinds(self, names: list[str], train: Rows) -> list[Kind]:
-        return [t.among(y, train.weight) for t, y in zip(self._classes, train.truth, strict=True)]
+    def _fit_targets(self, names: list[str], train: Rows) -> list[Target]:
+        columns = zip(self._classes, train.truth, strict=True)
+        return [target.with_shares(codes, train.weight) for target, codes in columns]
 
-    def _trade(self, kinds: list[Any], groups: int) -> tuple[Objective, ...]:
-        return class_trade(kinds, groups, self.fairness)
+    def _build_objectives(self, targets: list[Any], groups: int) -> tuple[Objective, ...]:
+        return build_class_objectives(targets, groups, self.fairness)
 
-    def _metrics(self, kinds: list[Any], groups: int) -> dict[str, Metric]:
-        return class_metrics(kinds, groups)
+    def _build_metrics(self, targets: list[Any], groups: int) -> dict[str, Metric]:
+        return build_class_metrics(targets, groups)
 
-    def _check_parts(self, rows: Rows, parts: tuple[Codes, Codes]) -> None:
-        super()._check_parts(rows, parts)
+    def _check_split(self, rows: Rows, splits: tuple[Codes, Codes]) -> None:
+        super()._check_split(rows, splits)
         if self.objectives is not None or len(rows.truth) > 1:
             return
+        (target,), (codes,) = self._classes, rows.truth
         if rows.groups is None:
-            check_parts(rows.truth[0], self._classes[0].classes.tolist(), parts, "class")
+            check_in_both_splits(codes, target.classes.tolist(), splits, "class")
             return
-        kind = find_gap(self._classes[0].answer, self.fairness, "`fairness` of a classifier")
-        splits = dict(zip(("training", "validation"), parts, strict=True))
-        gap = build_gap(kind, len(self.groups_))
-        check_compared_rows(splits, rows.truth[0], rows.groups, self.groups_, gap)
+        gap = build_gap(
+            find_gap(target.answer, self.fairness, "`fairness` of a classifier"), len(self.groups_)
+        )
+        by_name = dict(zip(("training", "validation"), splits, strict=True))
+        check_compared_rows(by_name, codes, rows.groups, self.groups_, gap)
 
-    def _strata(self, rows: Rows) -> Codes:
+    def _compute_strata(self, rows: Rows) -> Codes:
         groups = np.zeros(len(rows), dtype=np.int64) if rows.groups is None else rows.groups
         if len(rows.truth) > 1:
             return groups
+        # a number for each pair of a class and a group
         return rows.truth[0].astype(np.int64) * (int(groups.max()) + 1) + groups

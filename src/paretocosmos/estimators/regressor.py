@@ -1,26 +1,22 @@
 """A regressor for every preference."""
 
-from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from paretocosmos.estimators.base import ParetoEstimator, side_by_side
-from paretocosmos.estimators.inputs import Column, Floats, Rows, numbers_in, ours, standardised
-from paretocosmos.estimators.objectives import Given, number_metrics, number_trade
-from paretocosmos.estimators.training import Kind
-from paretocosmos.methods import Method
+from paretocosmos.estimators.base import ParetoEstimator, stack_predictions
+from paretocosmos.estimators.inputs import Column, Floats, Rows, translate_errors
+from paretocosmos.estimators.objectives import build_number_metrics, build_number_objectives
+from paretocosmos.estimators.targets import Numbers, Target, check_numbers
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.problems.tables import Codes
-from paretocosmos.training.callbacks import Callback
-from paretocosmos.training.progress import Progress
 from paretocosmos.types import Metric
 
-__all__ = ["ParetoRegressor"]
 
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
     """One network, trained once, that predicts a number at every preference between objectives.
 
@@ -77,48 +73,8 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        *,
-        preference: Sequence[float] | Mapping[str, float] | None = None,
-        objectives: Given | None = None,
-        fairness: str | type[GroupObjective] = "error_gap",
-        loss: str = "squared",
-        method: str | Method | None = None,
-        penalty: float | None = None,
-        alpha: float | tuple[float, ...] | None = None,
-        hidden: tuple[int, ...] | None = None,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        rays: int = 25,
-        validation_fraction: float = 0.15,
-        off_simplex: str = "refuse",
-        categorical: Sequence[str | int] = (),
-        random_state: Any = None,
-        device: str = "auto",
-        progress: Callable[[Progress], None] | bool = True,
-        callbacks: Sequence[Callback] = (),
-    ) -> None:
-        self.preference = preference
-        self.objectives = objectives
-        self.fairness = fairness
-        self.loss = loss
-        self.method = method
-        self.penalty = penalty
-        self.alpha = alpha
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.rays = rays
-        self.validation_fraction = validation_fraction
-        self.off_simplex = off_simplex
-        self.categorical = categorical
-        self.random_state = random_state
-        self.device = device
-        self.progress = progress
-        self.callbacks = callbacks
+    fairness: str | type[GroupObjective] = "error_gap"
+    loss: str = "squared"
 
     def fit(
         self,
@@ -139,13 +95,14 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
         return self._fit(X, y, sensitive, sample_weight)
 
     def predict(self, X: Any, *, preference: Any = None) -> Floats:  # noqa: N803
-        """The number of every row, ``[n]`` or ``[n, targets]``.
+        """Predict the number of every row, ``[n]`` or ``[n, targets]``.
 
         Args:
             X: rows like those of `fit`.
             preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
         """
-        return side_by_side([kind.predicted(out) for kind, out in self._answers(X, preference)])
+        outputs = self._predict_targets(X, preference)
+        return stack_predictions([target.predict(out) for target, out in outputs])
 
     def score(
         self,
@@ -155,7 +112,7 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
         *,
         preference: Any = None,
     ) -> float:
-        """The share of variance explained, R²; its mean with several targets.
+        """Compute the share of variance explained, R²; its mean with several targets.
 
         Args:
             X: rows like those of `fit`.
@@ -164,20 +121,21 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
             preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
         """
         predicted = self.predict(X, preference=preference)
-        with ours():
+        with translate_errors():
             return float(r2_score(y, predicted, sample_weight=sample_weight))
 
-    def _numbered(self, names: list[str], columns: list[Column]) -> tuple[Column, ...]:
-        return tuple(numbers_in(columns))
+    def _encode_targets(self, names: list[str], columns: list[Column]) -> tuple[Column, ...]:
+        return tuple(check_numbers(column) for column in columns)
 
-    def _kinds(self, names: list[str], train: Rows) -> list[Kind]:
-        return [standardised(n, y, train.weight) for n, y in zip(names, train.truth, strict=True)]
+    def _fit_targets(self, names: list[str], train: Rows) -> list[Target]:
+        columns = zip(names, train.truth, strict=True)
+        return [Numbers.fit(name, column, train.weight) for name, column in columns]
 
-    def _trade(self, kinds: list[Any], groups: int) -> tuple[Objective, ...]:
-        return number_trade(kinds, groups, self.fairness, self.loss)
+    def _build_objectives(self, targets: list[Any], groups: int) -> tuple[Objective, ...]:
+        return build_number_objectives(targets, groups, self.fairness, self.loss)
 
-    def _metrics(self, kinds: list[Any], groups: int) -> dict[str, Metric]:
-        return number_metrics(kinds, groups, self.loss)
+    def _build_metrics(self, targets: list[Any], groups: int) -> dict[str, Metric]:
+        return build_number_metrics(targets, groups, self.loss)
 
-    def _strata(self, rows: Rows) -> Codes:
+    def _compute_strata(self, rows: Rows) -> Codes:
         return np.zeros(len(rows), dtype=np.int64) if rows.groups is None else rows.groups

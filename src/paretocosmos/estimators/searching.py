@@ -8,16 +8,14 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from paretocosmos.errors import ConfigurationError, InfeasibleError
-from paretocosmos.estimators.base import Chooses
+from paretocosmos.estimators.base import ParetoEstimator
 from paretocosmos.pareto.metrics import hypervolume
-
-__all__ = ["best_within", "choose_in", "front_hypervolume"]
 
 Scorer = Callable[..., float]
 
 
 def front_hypervolume(estimator: Any, X: Any = None, y: Any = None) -> float:  # noqa: ARG001, N803
-    """The hypervolume of a fitted estimator's front: a scorer for `GridSearchCV`.
+    """Compute the hypervolume of a fitted estimator's front: a scorer for `GridSearchCV`.
 
     It is computed on the rows that `fit` kept for validation; the fold that the search holds out is
     not read. Compare only fits with the same objectives.
@@ -35,7 +33,7 @@ def front_hypervolume(estimator: Any, X: Any = None, y: Any = None) -> float:  #
     >>> search.fit(*load_diabetes(return_X_y=True)).best_params_
     {'epochs': 4}
     """
-    return hypervolume(_last(estimator).front_)
+    return hypervolume(_get_estimator(estimator).front_)
 
 
 def best_within(
@@ -44,7 +42,7 @@ def best_within(
     min: Mapping[str, float] | None = None,  # noqa: A002
     maximize: str = "accuracy",
 ) -> Scorer:
-    """A scorer for `GridSearchCV`: the best value of a front within bounds, such as a largest gap.
+    """Make a scorer for `GridSearchCV`: the best value of a front within bounds.
 
     Args:
         max: the largest value allowed, by the name of an objective or a metric.
@@ -67,7 +65,7 @@ def best_within(
 
     def score(estimator: Any, X: Any = None, y: Any = None) -> float:  # noqa: ARG001, N803
         try:
-            point = _last(estimator).front_.choose(max=max, min=min, maximize=maximize)
+            point = _get_estimator(estimator).front_.choose(max=max, min=min, maximize=maximize)
         except InfeasibleError:
             return -np.inf
         return float(point[maximize])
@@ -76,14 +74,14 @@ def best_within(
 
 
 def choose_in(pipeline: Any, **criteria: Any) -> Any:
-    """A copy of a fitted pipeline that predicts at the preference which meets the criteria best.
+    """Return a pipeline that predicts at the preference which meets the criteria best.
 
     Args:
         pipeline: fitted; its last step is a `ParetoClassifier` or a `ParetoRegressor`.
         criteria: what `choose` takes: `max`, `min`, `minimize`, `maximize`, ...
 
     Returns:
-        The copy, with another last step; the steps before it are shared.
+        A copy with another last step; the steps before it are shared.
 
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.pipeline import make_pipeline
@@ -95,7 +93,7 @@ def choose_in(pipeline: Any, **criteria: Any) -> Any:
     >>> bool((careful.predict(X) < pipeline.predict(X)).mean() > 0.95)
     True
     """
-    chosen = _last(pipeline).choose(**criteria)
+    chosen = _get_estimator(pipeline).choose(**criteria)
     if not isinstance(pipeline, Pipeline):
         return chosen
     changed = copy.copy(pipeline)
@@ -103,10 +101,10 @@ def choose_in(pipeline: Any, **criteria: Any) -> Any:
     return changed
 
 
-def _last(estimator: Any) -> Any:
-    """An estimator of this package, itself or at the end of a pipeline."""
+def _get_estimator(estimator: Any) -> Any:
+    """Return an estimator of this package, itself or at the end of a pipeline."""
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    if not isinstance(last, Chooses):
+    if not isinstance(last, ParetoEstimator):
         raise ConfigurationError(
             "only `ParetoClassifier`, `ParetoRegressor` or a pipeline that ends in one has a "
             f"front, found {type(last).__name__}"

@@ -6,11 +6,9 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -21,12 +19,13 @@ from paretocosmos.errors import (
     FindingWarning,
     FrontWarning,
 )
-from paretocosmos.estimators.inputs import Classes, Floats, Numbers, Rows
+from paretocosmos.estimators.inputs import Rows, drop_equal_weights
 from paretocosmos.estimators.objectives import InUnit
+from paretocosmos.estimators.targets import Numbers, Target
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
-from paretocosmos.pareto.front import Front
+from paretocosmos.pareto import Front
 from paretocosmos.problems import Problem, Split, check_split
 from paretocosmos.problems.tables import (
     Codes,
@@ -43,10 +42,26 @@ from paretocosmos.training.fit import fit
 from paretocosmos.training.progress import Progress, show_bars
 from paretocosmos.types import Batch, Metric, Outputs, map_tensors
 
-Kind = Classes | Numbers
 HELD_OUT: tuple[Split, ...] = ("val", "test")
 # A reference point for losses of standardised things, as for the paper's tables.
 REFERENCE = 2.0
+# Fewer rows than this are not split: the few that could be spared would say little of a front.
+SMALL = 100
+# Where an epoch is a few steps, a training needs more epochs; without rows to select the best epoch
+# by, more steps learn the rows by heart. Picked by held-out scores on small tables.
+EPOCHS, STEPS, STEPS_WITHOUT_VALIDATION = 50, 1000, 300
+# A small table is passed over several times in what counts as an epoch, which costs a checkpoint.
+STEPS_AT_ONCE = 100
+EVALUATIONS = 10
+# Numbers that a table repeated in this way may take: 16 megabytes.
+REPEATED = 4_000_000
+# The random generators that a training seeds, and the recording of its steps, belong to the
+# whole process: threads (a grid search with that backend) take turns.
+TRAINING_LOCK = threading.Lock()
+# Calls between somebody's `fit` and the warnings here.
+DEPTH = 4
+# What a record says of the files beside it, and of a front that is measured anew.
+NOT_KEPT = ("files", "sha256", "metrics", "by_objective")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,32 +76,20 @@ class RowsProblem(Problem):
         return self.splits[check_split(name)]
 
 
-Fitted = TableProblem | RowsProblem
-"""What an estimator trains on: a table with one target, or several targets."""
-
-
-def judging(problem: Fitted, *, repeat: int) -> Fitted:
-    """The same with every row that trains once, though an epoch passes over it `repeat` times."""
-    trained = problem.splits["train"]
-    once = len(trained) // repeat
-    kept = (map_tensors(lambda t: t[:once], part) for part in (trained.inputs, trained.targets))
-    return replace(problem, splits={**problem.splits, "train": Batch(*kept)})
-
-
-def problem_of(
+def build_problem(
     train: Rows,
     val: Rows,
     table: Table,
-    targets: Sequence[Kind],
+    targets: Sequence[Target],
     objectives: tuple[Objective, ...],
     metrics: Mapping[str, Metric],
     *,
     repeat: int,
     name: str,
-    called: str,
+    target_name: str,
     grouping: Grouping | None,
-) -> Fitted:
-    """The problem of some rows. Those that validate stand for test, too.
+) -> TableProblem | RowsProblem:
+    """Build the problem of some rows. Those that validate stand for test, too.
 
     Args:
         train: rows to train on.
@@ -96,70 +99,81 @@ def problem_of(
         objectives: what is traded.
         metrics: further numbers of a front.
         repeat: how often an epoch passes over the rows.
-        name: what to call it.
-        called: the name of a single target.
+        name: of the problem.
+        target_name: of a single target.
         grouping: which groups there are.
     """
     with warnings.catch_warnings():
         # a category that only validation rows have is nobody's mistake
         warnings.simplefilter("ignore", UserWarning)
-        judged = _batch(val, table, targets)
-    names = [objective.name for objective in objectives]
-    trained = _batch(train, table, targets)
+        val_batch = _encode_batch(val, table, targets)
+    train_batch = _encode_batch(train, table, targets)
     if repeat > 1:
-        many = (
-            map_tensors(lambda t: t.repeat(repeat, *[1] * (t.ndim - 1)), part)
-            for part in (trained.inputs, trained.targets)
+        train_batch = _map_batch(
+            train_batch, lambda values: values.repeat(repeat, *[1] * (values.ndim - 1))
         )
-        trained = Batch(*many)
+    names = [objective.name for objective in objectives]
     shared: dict[str, Any] = {
         "name": name,
         "objectives": objectives,
-        "reference": tuple(_reference(o, judged, targets) for o in objectives),
+        "reference": tuple(_compute_reference(o, val_batch, targets) for o in objectives),
         "input_shape": (len(table.features),),
         "metrics": {key: metric for key, metric in metrics.items() if key not in names},
-        "splits": {"train": trained, **dict.fromkeys(HELD_OUT, judged)},
+        "splits": {"train": train_batch, **dict.fromkeys(HELD_OUT, val_batch)},
     }
     if len(targets) > 1:
         return RowsProblem(**shared, outputs={t.name: t.width for t in targets})
     (target,) = targets
-    shared |= {"outputs": target.width, "table": table, "target": called}
     answer = target.answer
-    if answer.task != "binary" or grouping is None:
-        return TableProblem(**shared, answer=answer, grouping=grouping)
-    return TabularProblem(**shared, answer=answer, grouping=grouping)
+    shared |= {"outputs": target.width, "table": table, "target": target_name, "answer": answer}
+    # the wording of decisions about people needs two classes and known groups
+    if answer.task == "binary" and grouping is not None:
+        return TabularProblem(**shared, grouping=grouping)
+    return TableProblem(**shared, grouping=grouping)
 
 
-def _batch(rows: Rows, table: Table, targets: Sequence[Kind]) -> Batch:
+def drop_repeats(problem: TableProblem | RowsProblem, repeat: int) -> TableProblem | RowsProblem:
+    """Return a problem with each training row once, where an epoch passes over it several times."""
+    train = problem.splits["train"]
+    once = len(train) // repeat
+    kept = _map_batch(train, lambda values: values[:once])
+    return replace(problem, splits={**problem.splits, "train": kept})
+
+
+def _map_batch(batch: Batch, function: Callable[[Tensor], Tensor]) -> Batch:
+    return Batch(map_tensors(function, batch.inputs), map_tensors(function, batch.targets))
+
+
+def _encode_batch(rows: Rows, table: Table, targets: Sequence[Target]) -> Batch:
     truth: dict[str, Tensor] = {}
     for target, column in zip(targets, rows.truth, strict=True):
         if isinstance(target, Numbers):
-            plain: npt.NDArray[Any] = (column - target.mean) / target.scale
+            values = (column - target.mean) / target.scale
         else:
-            plain = column.astype(np.float32 if target.width == 1 else np.int64)
-        truth[target.name] = torch.from_numpy(plain)
-    if rows.groups is not None:
-        truth["sensitive"] = torch.from_numpy(rows.groups.copy())
-    if rows.weight is not None:
-        truth["weight"] = torch.from_numpy(rows.weight.copy())
+            # a binary cross-entropy takes floats, that of several classes their numbers
+            values = column.astype(np.float32 if target.width == 1 else np.int64)
+        truth[target.name] = torch.from_numpy(values)
+    for name, known in (("sensitive", rows.groups), ("weight", rows.weight)):
+        if known is not None:
+            truth[name] = torch.from_numpy(known.copy())
     return Batch(torch.from_numpy(table.transform(rows.frame)), truth)
 
 
-def _reference(objective: Objective, batch: Batch, targets: Sequence[Kind]) -> float:
-    """Twice what a network without weights reaches: every front worth having lies below."""
-    blank = {t.name: torch.zeros(len(batch), t.width, dtype=torch.float64) for t in targets}
-    outputs: Outputs = blank if len(targets) > 1 else blank[targets[0].name]
-    reached = float(objective.score(outputs, batch.targets))
+def _compute_reference(objective: Objective, batch: Batch, targets: Sequence[Target]) -> float:
+    """Return twice what a network without weights reaches: every useful front lies below."""
+    zeros = {t.name: torch.zeros(len(batch), t.width, dtype=torch.float64) for t in targets}
+    outputs: Outputs = zeros if len(targets) > 1 else zeros[targets[0].name]
+    score = float(objective.score(outputs, batch.targets))
     floor = REFERENCE * (objective.factor if isinstance(objective, InUnit) else 1)
-    return float(np.fmax(reached + abs(reached), floor))
-
-
-# Fewer rows than this are not split: the few that could be spared would say little of a front.
-SMALL = 100
+    # fmax, since the score of a group without rows is NaN
+    return float(np.fmax(score + abs(score), floor))
 
 
 def split_rows(strata: Codes, share: float, seed: int) -> tuple[Codes, Codes]:
-    """Rows to train on and rows to validate on, each stratum in both where it has two rows.
+    """Return the rows to train on and those to validate on, from each stratum the same share.
+
+    A stratum of two rows or more is in both. Fewer than `SMALL` rows are not split: then both are
+    the same array.
 
     Args:
         strata: each row's, such as its class and group.
@@ -170,10 +184,10 @@ def split_rows(strata: Codes, share: float, seed: int) -> tuple[Codes, Codes]:
         raise ConfigurationError(
             f"`validation_fraction` must lie between 0 and 1, found {share}: 0.15 is usual"
         )
-    draw = np.random.default_rng(seed)
     if len(strata) < SMALL:
-        every = np.arange(len(strata))
-        return every, every
+        rows = np.arange(len(strata))
+        return rows, rows
+    draw = np.random.default_rng(seed)
     if np.unique(strata).size > len(strata) // 2:  # hardly any has two rows
         strata = np.zeros_like(strata)
     train, val = [], []
@@ -185,107 +199,74 @@ def split_rows(strata: Codes, share: float, seed: int) -> tuple[Codes, Codes]:
     return np.sort(np.concatenate(train)), np.sort(np.concatenate(val))
 
 
-def alike(
-    frame: pd.DataFrame, targets: list[npt.NDArray[Any]], weight: Floats | None
-) -> tuple[Codes, Floats]:
-    """One row of each kind, in an order of their own, and how much all of its kind count together.
+def merge_equal_rows(rows: Rows) -> Rows:
+    """Return each distinct row once, weighed by all that equal it, in an order of their own.
 
     So a weight of 2 is the same as a row given twice, and the order of rows does not matter.
-
-    Args:
-        frame: the features.
-        targets: everything else by which rows differ.
-        weight: how much each row counts.
     """
     columns = [
-        encode_labels(frame[name])[0]
-        if is_categorical(frame[name])
-        else np.unique(to_numbers(frame[name]), return_inverse=True)[1]
-        for name in frame.columns
+        encode_labels(rows.frame[name])[0]
+        if is_categorical(rows.frame[name])
+        else np.unique(to_numbers(rows.frame[name]), return_inverse=True)[1]
+        for name in rows.frame.columns
     ]
-    columns += [np.unique(target, return_inverse=True)[1] for target in targets]
-    _, rows, kind = np.unique(
+    others = [*rows.truth, *([] if rows.groups is None else [rows.groups])]
+    columns += [np.unique(values, return_inverse=True)[1] for values in others]
+    _, index, kind = np.unique(
         np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True
     )
-    return rows, np.bincount(kind.ravel(), weight, minlength=len(rows)).astype(np.float64)
+    total = np.bincount(kind.ravel(), rows.weight, minlength=len(index)).astype(np.float64)
+    return replace(rows.take(index), weight=drop_equal_weights(total))
 
 
-def check_parts(
-    codes: Codes, called: Sequence[object], parts: tuple[Codes, Codes], what: str
+def check_in_both_splits(
+    codes: Codes, labels: Sequence[object], splits: tuple[Codes, Codes], what: str
 ) -> None:
-    """Refuse a class or group of which only one of the parts has rows.
+    """Raise if a class or group has no rows in one of the splits.
 
     Args:
         codes: each row's, numbered from 0.
-        called: what the numbers stand for.
-        parts: the rows that train and those that validate.
+        labels: what the numbers stand for.
+        splits: the rows that train and those that validate.
         what: they are, in a word.
     """
-    for rows in parts:
-        found = np.bincount(codes[rows], minlength=len(called))
-        if not found.all():
+    for rows in splits:
+        counts = np.bincount(codes[rows], minlength=len(labels))
+        if not counts.all():
             raise DataError(
                 f"every {what} needs rows for training and for validation, found too few of "
-                f"`{called[int(found.argmin())]}`: add some, leave it out, or merge it with another"
+                f"`{labels[int(counts.argmin())]}`: add some, leave it out, or merge it with "
+                "another"
             )
 
 
-# Where an epoch is a few steps, a training needs more epochs; without rows to select the best epoch
-# by, more steps learn the rows by heart. Picked by held-out scores on small tables.
-EPOCHS, STEPS, STEPS_UNJUDGED = 50, 1000, 300
-# A small table is passed over several times in what counts as an epoch, which costs a checkpoint.
-STEPS_AT_ONCE = 100
-EVALUATIONS = 10
-# What a training draws, and how its steps are recorded, belongs to the whole process: threads (a
-# grid search with that backend) take turns.
-ONE_AT_A_TIME = threading.Lock()
-# Calls between somebody's `fit` and what is said here.
-DEPTH = 5
-# Numbers that a table repeated in this way may take: 16 megabytes.
-REPEATED = 4_000_000
-# What a record says of the files beside it, and of a front that is measured anew.
-NOT_KEPT = ("files", "sha256", "metrics", "by_objective")
-
-
-class Trained(NamedTuple):
-    """What a training gave.
-
-    Attributes:
-        model: the network, in float64 on the CPU.
-        front: its validation front.
-        record: what `run.json` said of it.
-    """
-
-    model: nn.Module
-    front: Front
-    record: dict[str, Any]
-
-
-def passes(
-    epochs: int | None, rows: int, features: int, batch_size: int, *, judged: bool
+def choose_epochs(
+    epochs: int | None, rows: int, features: int, batch_size: int, *, holds_out: bool
 ) -> tuple[int, int]:
-    """Epochs, and how often each passes over the rows.
+    """Return the number of epochs, and how often each passes over the rows.
 
     Args:
-        epochs: passes over the data, if somebody said so.
+        epochs: passes over the data, if the caller said so.
         rows: to train on.
         features: of a row.
         batch_size: of a step.
-        judged: whether other rows select the best epoch.
+        holds_out: whether other rows select the best epoch.
 
-    >>> passes(None, 100_000, 10, 256, judged=True), passes(None, 50, 10, 50, judged=False)
-    ((50, 1), (3, 100))
+    >>> choose_epochs(None, 100_000, 10, 256, holds_out=True)
+    (50, 1)
+    >>> choose_epochs(None, 50, 10, 50, holds_out=False)
+    (3, 100)
     """
     if epochs is not None:
         return epochs, 1
     steps = -(-rows // batch_size)
-    wanted = max(EPOCHS, -(-(STEPS if judged else STEPS_UNJUDGED) // steps))
+    wanted = max(EPOCHS, -(-(STEPS if holds_out else STEPS_WITHOUT_VALIDATION) // steps))
     repeat = max(1, min(STEPS_AT_ONCE // steps, REPEATED // (rows * features)))
     return -(-wanted // repeat), repeat
 
 
 def train(
-    problem: Fitted,
+    problem: Problem,
     *,
     method: str | Method | None,
     settings: Mapping[str, Any],
@@ -293,11 +274,11 @@ def train(
     device: str,
     progress: Callable[[Progress], None] | bool = True,
     callbacks: Sequence[Callback] = (),
-) -> Trained:
-    """Train a network, bring it to the CPU and look at it there, in float64.
+) -> tuple[nn.Module, Front, dict[str, Any]]:
+    """Train a network, bring it to the CPU and evaluate it there, in float64.
 
     So what it predicts for a row does not depend on the rows beside it, and a front tells exactly
-    what predictions have. What the training found of its front is warned of, in a sentence each.
+    what predictions have. Findings about its front are warnings, in a sentence each.
 
     Args:
         problem: what to train on.
@@ -307,16 +288,18 @@ def train(
         device: where to train.
         progress: a bar where somebody looks, none, or what is called after every epoch.
         callbacks: told of the training.
+
+    Returns:
+        The network, its validation front, and what `run.json` said of the training.
     """
-    place = tempfile.TemporaryDirectory(prefix="paretocosmos-")
     with (
-        ONE_AT_A_TIME,
-        place as folder,
+        TRAINING_LOCK,
+        tempfile.TemporaryDirectory(prefix="paretocosmos-") as folder,
         show_bars(keep=False, quiet=progress is not True),
         warnings.catch_warnings(),
     ):
-        # the reference point is not the caller's, and no number of an estimator's; what is found is
-        # told once all is done, as of the caller's own line
+        # the reference point is not the caller's, and no number of an estimator's; findings are
+        # warned of once all is done, as of the caller's own line
         warnings.simplefilter("ignore", FrontWarning)
         try:
             run = fit(
@@ -330,14 +313,14 @@ def train(
                 callbacks=callbacks,
                 report=False,
             )
-        except DivergedError as error:  # it speaks of a checkpoint, which is gone with the folder
-            what = str(error).partition(";")[0]
-            raise DivergedError(f"{what}: lower `learning_rate` or look at the data") from error
+        except DivergedError as error:
+            # it names a checkpoint, which is gone with the folder
+            reason = str(error).partition(";")[0]
+            raise DivergedError(f"{reason}: lower `learning_rate` or look at the data") from error
     for finding in run.record["findings"]:
         warnings.warn(finding["text"], FindingWarning, stacklevel=DEPTH)
     model = run.model.cpu().double()
-    rays = [[float(part) for part in ray] for ray in run.front_val.rays]
-    origin = dict(run.front_val.provenance)
-    front = evaluate(model, problem, split="val", rays=rays, provenance=origin)
+    rays, provenance = run.front_val.rays.tolist(), dict(run.front_val.provenance)
+    front = evaluate(model, problem, split="val", rays=rays, provenance=provenance)
     record = {key: value for key, value in run.record.items() if key not in NOT_KEPT}
-    return Trained(model, front, record)
+    return model, front, record

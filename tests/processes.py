@@ -1,7 +1,11 @@
-"""The command line in processes of its own, forked from one that has imported it already."""
+"""The command line in processes of its own, forked from one that has imported it already.
+
+And Python code in a process that nothing else shares.
+"""
 
 import multiprocessing
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -13,7 +17,11 @@ import torch
 
 from paretocosmos.__main__ import main
 
-__all__ = ["Started", "start"]
+__all__ = ["Started", "run_python", "start"]
+
+ROOT = Path(__file__).parents[1]
+PATIENCE = 600.0
+"""Seconds until a process that does not end is given up: only so that a test ends, too."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ class Started:
             assert self.process.pid is not None
             os.kill(self.process.pid, number)
 
-    def ended(self, seconds: float = 120.0) -> tuple[int, str]:
+    def ended(self, seconds: float = PATIENCE) -> tuple[int, str]:
         """Wait for the end: the exit code, and what it said on stderr, which is no traceback."""
         self.process.join(seconds)
         code, said = self.process.exitcode, self.log.read_text()
@@ -60,3 +68,18 @@ def _become(
     sys.argv = ["paretocosmos", *arguments]
     torch.set_num_threads(1)
     main()
+
+
+def run_python(code: str, *arguments: str | Path) -> str:
+    """Run Python code that can import the tests, and return what it prints."""
+    paths = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout

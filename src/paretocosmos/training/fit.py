@@ -20,6 +20,7 @@ from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import networks_of
 from paretocosmos.problems import Problem
+from paretocosmos.problems.streams.reading import lost, reports_dead_worker
 from paretocosmos.runs.folders import Job, choose_run_folders, claim_runs, flatten, with_resume_hint
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import PAGE, Run
@@ -281,6 +282,9 @@ def _train(
     except (DataError, LostProcessError) as error:
         raise with_resume_hint(error, folder) from error
     except (MemoryError, RuntimeError) as error:
+        if reports_dead_worker(error):  # raised wherever the training was when the signal came
+            refusal = lost(f"the data of `{lead.problem.name}`", error)
+            raise with_resume_hint(refusal, folder) from error
         if not lacks_memory(error):
             raise
         if networks == 1 or not stacked:

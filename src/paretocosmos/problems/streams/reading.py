@@ -171,14 +171,26 @@ def lost(where: str, error: Exception) -> DataError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     worker = next((line for line in lines if "worker" in line.lower()), "")
     told = lines[-1] if lines else ""
-    gone = isinstance(error, ConnectionError | EOFError)
-    if gone or "exited unexpectedly" in worker or "killed by signal" in worker:
+    if isinstance(error, ConnectionError | EOFError) or reports_dead_worker(error):
         return DataError(
             f"a worker process that reads {where} has died ({worker or told}): it may have run "
             "out of memory or shared memory; use fewer `workers`"
         )
     who = f"{worker.rstrip('.')}: " if worker and worker != told else ""
     return Failed("a batch", f"{type(error).__name__}: {who}{told}").error(where)
+
+
+def reports_dead_worker(error: Exception) -> bool:
+    """Return whether this is torch's report that a worker of a loader has died.
+
+    Torch raises it in a signal handler, so in whatever the training happens to be doing.
+
+    >>> reports_dead_worker(RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed."))
+    True
+    """
+    text = str(error)
+    died = "exited unexpectedly" in text or "killed by signal" in text
+    return died and "worker" in text.lower()
 
 
 def _failed(what: str, error: Exception, hint: str = "") -> Failed:

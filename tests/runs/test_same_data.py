@@ -7,9 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from tests.resumed import stop_at
+from tests.streams import Heads, Pictures, Sample, problem_of
+from torch.utils.data import DataLoader
 
+from paretocosmos import Run
 from paretocosmos.errors import RunError
 from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors, save_tensors
 from paretocosmos.training.compare import compare
@@ -110,6 +115,55 @@ def test_methods_are_not_compared_on_two_sets_of_data(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="other data"):
         compare(str(tmp_path / "people.csv"), ["uniform", "linear"], resume=True, **given)
     assert not (tmp_path / "runs" / "uniform").exists()
+
+
+# ---------------------------------------------------------------- data that is read on the way
+
+
+class _Noisy(Pictures):
+    """Pictures with noise from a generator that no seed of the training reaches."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.generator = np.random.default_rng()
+
+    def __getitem__(self, row: int) -> Sample:
+        sample = super().__getitem__(row)
+        noise = torch.from_numpy(self.generator.normal(size=sample["image"].shape)).float()
+        return sample | {"image": sample["image"] + noise}
+
+
+def _fit_streamed(train: Any, out: Path, **changes: Any) -> Run:
+    settings = {"batch_size": 8, "rays": 3, "calibrate": False}
+    given = {"epochs": 2, "conditioning": "film", "settings": settings, "out": out} | HOW | changes
+    run: Run = fit(problem_of(train), backbone=Heads(), **given)
+    return run
+
+
+@pytest.mark.parametrize("loader", [False, True])
+@pytest.mark.parametrize("name", ["x", "order"])
+def test_other_streamed_data_is_refused(name: str, loader: bool, tmp_path: Path) -> None:
+    def make(*, other: bool) -> Any:
+        data: Any = Pictures(20)
+        if other:
+            data.x = data.x.flip(0) if name == "order" else torch.cat([data.x[:19], data.x[:1]])
+        return DataLoader(data, batch_size=8, shuffle=True) if loader else data
+
+    with pytest.raises(InterruptedError):
+        _fit_streamed(make(other=False), tmp_path / "run", progress=stop_at(1))
+    with pytest.raises(RunError, match=r"other data.*another `out`"):
+        _fit_streamed(make(other=True), tmp_path / "run", resume=True)
+    _fit_streamed(make(other=False), tmp_path / "run", resume=True)
+
+
+def test_random_transforms_do_not_look_like_other_data(tmp_path: Path) -> None:
+    with pytest.raises(InterruptedError):
+        _fit_streamed(_Noisy(20), tmp_path / "run", progress=stop_at(1))
+    _fit_streamed(_Noisy(20), tmp_path / "run", resume=True)
+    other = _Noisy(20)
+    other.x = -other.x  # whose targets are others, too
+    with pytest.raises(RunError, match="other data"):
+        _fit_streamed(other, tmp_path / "run", resume=True)
 
 
 # ---------------------------------------------------------------- checkpoints

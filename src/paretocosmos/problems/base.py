@@ -23,6 +23,9 @@ SPLITS: tuple[Split, ...] = ("train", "val", "test")
 PAPER_SCORE_BATCH = 256
 # Samples of a source that are read for a look at them.
 FEW = 256
+# Samples of a source that are compared when a training is resumed, and how often each is read: eight
+# pictures that are flipped or not look the same three times by a chance of 1 in 65,536.
+SPOTS, READINGS = 8, 3
 
 
 HELD = 2**30
@@ -40,6 +43,7 @@ class Source(TypingProtocol):
         replicas: how many processes share its samples; `None` where any number may.
         inexact: why a training that is resumed does not read what it would have read; `None` where
             it reads just that.
+        random_access: whether `some` reads any rows that are asked for, not just the first ones.
         parts: the sources of the objectives by their names, where each has its own; empty where
             all share this one. If there are any, the inputs and the targets of a batch to train on
             are mappings by these names, and what is evaluated is read from each of them.
@@ -51,6 +55,7 @@ class Source(TypingProtocol):
     shuffled: bool
     replicas: int | None
     inexact: str | None
+    random_access: bool
     parts: Mapping[str, "Source"]
 
     def begin(self, seed: int, epoch: int) -> None:
@@ -321,18 +326,38 @@ def hash_data(problem: Problem) -> str:
     """Return a hash of a problem's inputs and answers, order included.
 
     A checksum that the problem has of its own is taken as it is. Of samples that are read during
-    the training, and perhaps at random, only the number and the shape count.
+    the training, the number and the shape count, and a few of them if they can be read by index.
     """
     checksum = problem.about.get("sha256")
     if checksum is not None:
         return str(checksum)
     digest = hashlib.blake2b(digest_size=16)
     for name in SPLITS:
-        if problem.source(name) is None:
+        source = problem.source(name)
+        if source is None:
             digest.update(_hash_tensors(vars(split_of(problem, name)).values()).encode())
-        else:
-            digest.update(f"{samples_in(problem, name)} {problem.input_shape}".encode())
+            continue
+        digest.update(f"{samples_in(problem, name)} {problem.input_shape}".encode())
+        for part in source.parts.values() or (source,):
+            if part.random_access:
+                digest.update(_hash_spots(part).encode())
     return digest.hexdigest()
+
+
+def _hash_spots(source: Source) -> str:
+    """Return a hash of a few samples, from the first to the last.
+
+    Inputs or targets that a transform draws anew at every reading are left out: a transform with
+    random numbers of its own, which no seed of ours reaches, must not look like other data.
+    """
+    spots = torch.linspace(0, source.samples - 1, min(SPOTS, source.samples)).round().long()
+    # one sample at a time: those of different shapes may not fit into one batch
+    readings = [[source.some(1, row) for row in spots.split(1)] for _ in range(READINGS)]
+    hashes = []
+    for part in ("inputs", "targets"):
+        of_part = {_hash_tensors(getattr(batch, part) for batch in batches) for batches in readings}
+        hashes.append(of_part.pop() if len(of_part) == 1 else "random")
+    return " ".join(hashes)
 
 
 def hash_answers(problem: Problem) -> str:

@@ -46,6 +46,8 @@ class ByObjective:
         where: what is read, for messages.
     """
 
+    random_access = False
+
     def __init__(self, parts: Mapping[str, Source], length: Length, where: str) -> None:
         self.parts, self.where = parts, where
         steps = {name: part.samples / (part.batch_size or 1) for name, part in parts.items()}
@@ -134,6 +136,7 @@ class Indexed(Rereadable):
     """
 
     inexact: str | None = None
+    random_access = True
     parts: Mapping[str, Source] = MappingProxyType({})
 
     def __init__(
@@ -228,6 +231,7 @@ class Iterated(Rereadable):
     """
 
     shuffled = False
+    random_access = False
     replicas: int | None = 1
     parts: Mapping[str, Source] = MappingProxyType({})
 

@@ -351,13 +351,16 @@ def _hash_spots(source: Source) -> str:
     random numbers of its own, which no seed of ours reaches, must not look like other data.
     """
     spots = torch.linspace(0, source.samples - 1, min(SPOTS, source.samples)).round().long()
-    # one sample at a time: those of different shapes may not fit into one batch
-    readings = [[source.some(1, row) for row in spots.split(1)] for _ in range(READINGS)]
-    hashes = []
-    for part in ("inputs", "targets"):
-        of_part = {_hash_tensors(getattr(batch, part) for batch in batches) for batches in readings}
-        hashes.append(of_part.pop() if len(of_part) == 1 else "random")
-    return " ".join(hashes)
+    hashes: dict[str, set[str]] = {"inputs": set(), "targets": set()}
+    for _ in range(READINGS):
+        digests = {part: hashlib.blake2b(digest_size=16) for part in hashes}
+        for row in spots.split(1):  # one at a time: other shapes may not fit into one batch
+            batch = source.some(1, row)
+            for part, digest in digests.items():
+                digest.update(_hash_tensors([getattr(batch, part)]).encode())
+        for part, digest in digests.items():
+            hashes[part].add(digest.hexdigest())
+    return " ".join(found.pop() if len(found) == 1 else "random" for found in hashes.values())
 
 
 def hash_answers(problem: Problem) -> str:

@@ -5,7 +5,7 @@ import itertools
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -226,6 +226,30 @@ def test_help_and_version_import_neither_torch_nor_numpy() -> None:
     others = {name for one in reached for name in outside(MODULES[one].read_text(encoding="utf-8"))}
     assert "typer" in others
     assert not others & {"torch", "numpy", "pandas", "pydantic", "scipy"}
+
+
+def _bound_names(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """Yield the names that statements at the top of a module bind."""
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.If | ast.Try):
+            yield from _bound_names(node.body)
+        else:
+            targets = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+            yield from (n.id for n in targets if isinstance(n.ctx, ast.Store))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_exported_name_exists(module: str) -> None:
+    """An import of `*` fails at the first that does not."""
+    body = ast.parse(MODULES[module].read_text(encoding="utf-8")).body
+    bound = {*_bound_names(body)}
+    lists = [n for n in body if isinstance(n, ast.Assign) and "__all__" in ast.unparse(n.targets)]
+    exported = {name for node in lists for name in ast.literal_eval(node.value)}
+    assert exported <= bound or "__getattr__" in bound, sorted(exported - bound)
 
 
 def test_the_top_level_is_a_table_of_contents() -> None:

@@ -17,7 +17,7 @@ from paretocosmos.io.files import check_utf8
 from paretocosmos.io.progress import close_display
 from paretocosmos.runtime.launch import launched_rank
 
-__all__ = ["app", "hint", "main"]
+__all__ = ["app", "main"]
 
 app = typer.Typer(
     cls=Group,

@@ -1,5 +1,6 @@
 """Choosing from a run: on val, beyond its rays; then one look at test."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -64,6 +65,19 @@ def test_new_rays_find_more_than_those_held(run: Run) -> None:
     assert fewest.evaluations == 2
     with pytest.raises(ConfigurationError, match="`evaluations` must be at least 2"):
         run.choose(knee=True, evaluations=1)
+
+
+def test_a_front_without_a_metric_is_evaluated_again(run: Run) -> None:
+    """As of a run that was trained before the metric was added."""
+    metrics = {k: v for k, v in run.front_val.metrics.items() if k != "demographic_parity"}
+    older = dataclasses.replace(
+        run, front_val=dataclasses.replace(run.front_val, metrics=metrics)
+    )
+    bound = float(np.median(run.front_val.values[:, 1]))
+    expected = run.choose(max={"tpr_gap": bound})
+    choice = older.choose(max={"tpr_gap": bound})
+    assert choice.ray == expected.ray
+    assert choice.val["demographic_parity"] == expected.val["demographic_parity"]
 
 
 def test_the_problem_is_at_hand_or_handed_on(run: Run) -> None:

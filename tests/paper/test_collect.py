@@ -386,8 +386,9 @@ def test_nothing_to_collect_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"no finished run of `intuition`.*reproduce intuition`$"):
         collect(recipe, tmp_path)
     write_recipe(recipe.rehearsal(2), tmp_path)
-    with pytest.raises(RunError, match="there is a rehearsal, shown with epochs=2"):
+    with pytest.raises(RunError, match="there is a rehearsal, shown with epochs=2") as refused:
         collect(recipe, tmp_path)
+    assert refused.value.hints == {"epochs": "2"}
 
 
 def test_recipes_are_found_where_they_were_begun_or_their_cells_are(tmp_path: Path) -> None:

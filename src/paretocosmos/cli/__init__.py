@@ -102,8 +102,8 @@ def _collect_hints(error: BaseException | None) -> dict[str, object]:
 
 def _format_option(name: str, value: object) -> str:
     """Format an argument as an option: its own where some command has it, else a setting."""
-    if any(name == own.name for command in get_commands().values() for own in command.params):
-        flag = f"--{name.replace('_', '-')}"
+    flag = f"--{name.replace('_', '-')}"
+    if any(flag in own.opts for command in get_commands().values() for own in command.params):
         return flag if value is True else f"{flag} {'...' if value is None else value}"
     return f"--set {name}={'...' if value is None else 'true' if value is True else value}"
 

@@ -175,7 +175,8 @@ def choose_point(
     deciding, spent = at_threshold(problem, decided), 0
     val = load_samples_for(model, deciding, "val")
     evaluate_val = partial(evaluate_shares, model, deciding, val, split="val", cache=cache)
-    if deciding is not problem:
+    # a front from elsewhere may lack metrics that the problem has by now
+    if deciding is not problem or front.metrics.keys() != deciding.metrics.keys():
         front = evaluate_val(torch.tensor(front.rays).float())
     gaps = None
     if criteria.bounds() and not criteria.confidence:

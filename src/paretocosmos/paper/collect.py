@@ -95,10 +95,11 @@ def collect(
     seconds = [result.seconds for result in experiments if result.seeds]
     if not seconds:
         name = recipe.name if recipe.name in recipe_names() else f"{recipe.name}.toml"
-        raise RunError(
+        refusal = RunError(
             f"`{recipe.root(out)}` has no finished run of `{recipe.name}`: train it with "
-            f"`paretocosmos reproduce {name}`{_hint_at_rehearsal(out, recipe)}"
+            f"`paretocosmos reproduce {name}`"
         )
+        raise _with_rehearsal_hint(refusal, out, recipe)
     # a rehearsal does not show whether a claim holds
     judge = None if recipe.epochs is not None else JUDGES.get(recipe.shows)
     return RecipeResult(
@@ -162,11 +163,14 @@ def _has_results(recipe: Recipe, out: Path) -> bool:
     return any(finished) if begun else all(finished)
 
 
-def _hint_at_rehearsal(out: Path, recipe: Recipe) -> str:
+def _with_rehearsal_hint(refusal: RunError, out: Path, recipe: Recipe) -> RunError:
+    """Return the refusal, which also says how to see a rehearsal if there is one."""
     rehearsals = sorted(path.name.partition("-")[2] for path in out.glob("rehearsal-*/"))
-    if recipe.epochs is None and rehearsals:
-        return f"; there is a rehearsal, shown with epochs={rehearsals[0]}"
-    return ""
+    if recipe.epochs is not None or not rehearsals:
+        return refusal
+    epochs = rehearsals[0]
+    hint = f"there is a rehearsal, shown with epochs={epochs}"
+    return RunError(f"{refusal}; {hint}").with_hint({"epochs": epochs})
 
 
 def collect_experiment(

@@ -89,7 +89,7 @@ class Criteria:
             raise ConfigurationError(
                 "`choose` needs to know what to choose by: a bound such as "
                 "max={'tpr_gap': 0.02}, knee=True, weights or near"
-            )
+            ).with_hint({"max": "NAME=VALUE", "knee": True})
         self._check_confidence()
         for role in ("weights", "near"):
             values = getattr(self, role)

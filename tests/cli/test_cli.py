@@ -454,7 +454,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "batch": (("toy_convex", "--set", "batch_size=513"), "at most the 512 training samples"),
     "reference": (("toy_convex", "--set", "reference=2"), "here 2; found 1"),
     "data": (("toy_convex", "--data", "somewhere"), "unknown setting `data`"),
-    "target": (("toy_convex", "--target", "income"), "--target works only for tables"),
+    "target": (("toy_convex", "--target", "income"), "only tables take --target"),
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
     "own problem": (("nowhere:Thing",), "check that the package is installed"),
     "no file, no target": (("absent.csv",), "`absent.csv` does not exist"),

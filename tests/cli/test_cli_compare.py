@@ -117,7 +117,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
         "exclude each other",
     ),
     "protocol": (("toy_convex", "--protocol", "papr"), "did you mean `paper`"),
-    "target": (("toy_convex", "--target", "income"), "--target works only for tables"),
+    "target": (("toy_convex", "--target", "income"), "only tables take --target"),
     "parent": (("toy_convex", "--methods", "mgda", "--out", "/dev/null/x"), "another `out`.*--out"),
 }
 

@@ -70,9 +70,7 @@ def test_new_rays_find_more_than_those_held(run: Run) -> None:
 def test_a_front_without_a_metric_is_evaluated_again(run: Run) -> None:
     """As of a run that was trained before the metric was added."""
     metrics = {k: v for k, v in run.front_val.metrics.items() if k != "demographic_parity"}
-    older = dataclasses.replace(
-        run, front_val=dataclasses.replace(run.front_val, metrics=metrics)
-    )
+    older = dataclasses.replace(run, front_val=dataclasses.replace(run.front_val, metrics=metrics))
     bound = float(np.median(run.front_val.values[:, 1]))
     expected = run.choose(max={"tpr_gap": bound})
     choice = older.choose(max={"tpr_gap": bound})

@@ -204,7 +204,8 @@ def collect_settings(
     for_tables = [f"--{key.replace('_', '-')}" for key in OF_TABLES if key in settings]
     if for_tables and problem_name(problem) != "table":
         raise ConfigurationError(
-            f"{', '.join(for_tables)} works only for tables, not for `{problem}`"
+            f"only tables take {', '.join(for_tables)}, and `{problem}` is not the path of a table: "
+            "give such a path, or leave that out"
         )
     return settings | dict(changed)
 

@@ -24,6 +24,9 @@ from paretocosmos.objectives.fairness import (
 from paretocosmos.objectives.groups import (
     GroupObjective,
     RateObjective,
+    compute_gap,
+    compute_group_means,
+    compute_group_sums,
 )
 from paretocosmos.objectives.metrics import (
     Streamed,
@@ -73,6 +76,9 @@ __all__ = [
     "WorstGroup",
     "accuracy",
     "calibration_error",
+    "compute_gap",
+    "compute_group_means",
+    "compute_group_sums",
     "decides",
     "deciding",
     "fairness_objective",

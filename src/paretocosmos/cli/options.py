@@ -204,7 +204,7 @@ def collect_settings(
     for_tables = [f"--{key.replace('_', '-')}" for key in OF_TABLES if key in settings]
     if for_tables and problem_name(problem) != "table":
         raise ConfigurationError(
-            f"only tables take {', '.join(for_tables)}, and `{problem}` is not the path of a table: "
+            f"only tables take {', '.join(for_tables)}, and `{problem}` is not the path of one: "
             "give such a path, or leave that out"
         )
     return settings | dict(changed)

@@ -23,8 +23,8 @@ SPLITS: tuple[Split, ...] = ("train", "val", "test")
 PAPER_SCORE_BATCH = 256
 # Samples of a source that are read for a look at them.
 FEW = 256
-# Samples of a source that are compared when a training is resumed, and how often each is read: eight
-# pictures that are flipped or not look the same three times by a chance of 1 in 65,536.
+# Samples of a source that are compared when a training is resumed, and how often each is read:
+# eight pictures that are flipped or not look the same three times by a chance of 1 in 65,536.
 SPOTS, READINGS = 8, 3
 
 

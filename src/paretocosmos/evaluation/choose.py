@@ -163,7 +163,7 @@ def choose_point(
     Args:
         model: the network.
         problem: what it was trained on.
-        front: its validation front.
+        front: its validation front; evaluated again if it lacks metrics that the problem has now.
         criteria: what is asked.
         fixed: whether it has a network for each ray of the front and knows no other.
         evaluations: rays to evaluate at most, the chosen one included.
@@ -175,7 +175,6 @@ def choose_point(
     deciding, spent = at_threshold(problem, decided), 0
     val = load_samples_for(model, deciding, "val")
     evaluate_val = partial(evaluate_shares, model, deciding, val, split="val", cache=cache)
-    # a front from elsewhere may lack metrics that the problem has by now
     if deciding is not problem or front.metrics.keys() != deciding.metrics.keys():
         front = evaluate_val(torch.tensor(front.rays).float())
     gaps = None

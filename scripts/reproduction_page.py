@@ -17,7 +17,7 @@ from paretocosmos.paper.published import (
     published,
 )
 from paretocosmos.paper.recipe import load_recipe, recipe_names
-from paretocosmos.paper.report import build_sections, build_verdict, render_markdown
+from paretocosmos.paper.report import draw_pictures, list_pictures, render_report
 from paretocosmos.paper.results import RecipeResult
 from paretocosmos.plotting import save_dark
 from pictures import picture
@@ -44,11 +44,10 @@ end."""
 
 def reproduction_page() -> str:
     """The page; the figures are named, not drawn."""
-    contents = _contents()
-    found, _ = build_sections(contents, None)
-    text = render_markdown(
-        found,
-        verdict=build_verdict(contents),
+    results = _contents()
+    text = render_report(
+        results,
+        {result.recipe: list_pictures(result) for result in results},
         title="The paper, reproduced",
         opening=OPENING,
         folder=FOLDER,
@@ -234,7 +233,8 @@ def draw_reproduction() -> None:
     """The figures of the page, and each once more for dark pages."""
     folder = ROOT / "docs" / FOLDER
     folder.mkdir(exist_ok=True)
-    build_sections(_contents(), folder, endings=("png",))
+    for result in _contents():
+        draw_pictures(list_pictures(result), folder, ["png"])
     for path in sorted(folder.glob("*.png")):
         if not path.stem.endswith("-dark"):
             save_dark(path)

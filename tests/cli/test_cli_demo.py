@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.paper.hand_made import write_run
 
-from paretocosmos.paper.demo import demo_recipe
+from paretocosmos.paper.demo import load_demo_recipe
 from paretocosmos.runs.run import Run
 from paretocosmos.training.fit import fit
 
@@ -31,14 +31,14 @@ def default(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture
 def trained(cli: Call, default: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """All trainings are finished before the command begins."""
-    for cell in demo_recipe().experiments:
+    for cell in load_demo_recipe().experiments:
         write_run(cell, OUT.absolute(), 1, device="cpu")
     run = replace(default, trained_on=None)
     monkeypatch.setattr("paretocosmos.cli.demo.load", lambda name: run)
 
 
 def test_cosmos_is_trained_as_published() -> None:
-    published = demo_recipe().experiments
+    published = load_demo_recipe().experiments
     assert [cell.problem for cell in published] == ["adult", "compas", "default_credit"]
     for cell in published:
         assert (cell.method, cell.protocol, cell.preset) == ("cosmos", "paper", "paper")
@@ -95,7 +95,7 @@ def test_pictures_are_left_out_where_nothing_draws(
 
 
 def test_a_folder_with_other_runs_is_refused(cli: Call) -> None:
-    for cell in demo_recipe().experiments:
+    for cell in load_demo_recipe().experiments:
         write_run(cell, OUT.absolute(), 1, device="cpu", version="0.0.1")
     ended = cli("demo", "--out", str(OUT))
     assert (ended.code, ended.out) == (1, "")

@@ -7,30 +7,18 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 from tests.paper.hand_made import write_recipe
+from tests.paper.reports import Section, collect_experiments, draw_only_picture, read_report
 
 from paretocosmos.paper.collect import collect
 from paretocosmos.paper.recipe import Experiment, Recipe
-from paretocosmos.paper.report import Section, build_sections, list_figures, render_markdown
 from paretocosmos.paper.results import RecipeResult
 
 FAIR = ("adult", "compas", "default_credit")
 IMAGES = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
 
 
-def made(shows: str, cells: list[Experiment], out: Path, name: str = "mine") -> RecipeResult:
-    recipe = Recipe(name, "Mine", "nowhere", shows, tuple(cells))
-    write_recipe(recipe, out)
-    return collect(recipe, out)
-
-
-def drawn(content: RecipeResult) -> Figure:
-    ((_, draw),) = list_figures(content)
-    return draw()
-
-
-def told(content: RecipeResult) -> Section:
-    (section,), _ = build_sections([content], None)
-    return section
+def read_section(result: RecipeResult) -> Section:
+    return read_report(result)[-1]
 
 
 def titles(figure: Figure) -> list[str]:
@@ -50,10 +38,10 @@ def rows(figure: Figure) -> list[list[str]]:
 
 def test_courses_of_protocols_and_methods_have_panels_of_their_own(tmp_path: Path) -> None:
     cells = [Experiment("adult", m, p) for p in ("paper", "clean") for m in ("cosmos", "phn_ls")]
-    content = made("convergence", cells, tmp_path)
+    content = collect_experiments("convergence", cells, tmp_path)
     expected = [f"Adult, {p}, {m}" for p in ("paper", "clean") for m in ("COSMOS", "PHN-LS")]
-    assert titles(drawn(content)) == expected
-    starts = [table.title.partition(":")[0] for table in told(content).tables]
+    assert titles(draw_only_picture(content)) == expected
+    starts = [table.title.partition(":")[0] for table in read_section(content).tables]
     assert starts == expected
 
 
@@ -83,7 +71,9 @@ def test_courses_of_protocols_and_methods_have_panels_of_their_own(tmp_path: Pat
 def test_a_panel_s_title_says_what_it_must_and_no_more(
     cells: list[Experiment], expected: list[str], tmp_path: Path
 ) -> None:
-    assert titles(drawn(made("convergence", cells, tmp_path))) == expected
+    assert (
+        titles(draw_only_picture(collect_experiments("convergence", cells, tmp_path))) == expected
+    )
 
 
 def test_a_rule_makes_another_set_not_another_method(tmp_path: Path) -> None:
@@ -93,11 +83,11 @@ def test_a_rule_makes_another_set_not_another_method(tmp_path: Path) -> None:
         for method in ("cosmos", "phn_ls")
     ]
     sets = ["Multi-MNIST", "Multi-MNIST, rule text"]
-    content = made("table", cells, tmp_path)
-    assert titles(drawn(content)) == sets
-    legend = [text.get_text() for text in drawn(content).legends[0].get_texts()]
+    content = collect_experiments("table", cells, tmp_path)
+    assert titles(draw_only_picture(content)) == sets
+    legend = [text.get_text() for text in draw_only_picture(content).legends[0].get_texts()]
     assert legend == ["COSMOS", "PHN-LS"]
-    volumes, _, detailed, _ = told(content).tables
+    volumes, _, detailed, _ = read_section(content).tables
     assert list(volumes.head[1:]) == sets
     assert [row[0] for row in volumes.rows] == ["PHN-LS", "COSMOS"]
     assert [row[:2] for row in detailed.rows] == [
@@ -106,13 +96,13 @@ def test_a_rule_makes_another_set_not_another_method(tmp_path: Path) -> None:
     assert [row[3] for row in detailed.rows] == ["2.83 ± 0.03", "2.94 ± 0.02", "–", "–"]
     recipe = Recipe("mine", "Mine", "nowhere", "table", (*cells, Experiment("adult", "cosmos")))
     shutil.rmtree(cells[2].folder(tmp_path))
-    (note,) = (n for n in told(collect(recipe, tmp_path)).notes if n.startswith("Missing"))
+    (note,) = (n for n in read_section(collect(recipe, tmp_path)).notes if n.startswith("Missing"))
     assert "of each of COSMOS on Multi-MNIST, rule text, paper; COSMOS on Adult." in note
 
 
 def test_a_table_beside_which_the_paper_has_nothing_has_no_column_for_it(tmp_path: Path) -> None:
     cells = [Experiment("multi_mnist", m, "paper", {"rule": "text"}) for m in ("cosmos", "phn_ls")]
-    found = told(made("table", cells, tmp_path)).tables
+    found = read_section(collect_experiments("table", cells, tmp_path)).tables
     assert not any("paper" in name for table in found for name in table.head)
     assert not any("the paper's" in table.title for table in found)
     assert found[-2].head == (
@@ -128,15 +118,15 @@ def test_a_table_beside_which_the_paper_has_nothing_has_no_column_for_it(tmp_pat
 def test_an_ablation_keeps_protocols_and_other_settings_apart(tmp_path: Path) -> None:
     grid = [{"penalty": p, "alpha": a} for p in (0.0, 0.1) for a in (0.1, 0.7)]
     cells = [Experiment("adult", "cosmos", p, own) for p in ("paper", "clean") for own in grid]
-    content = made("ablation", cells, tmp_path)
+    content = collect_experiments("ablation", cells, tmp_path)
     expected = [[f"Adult, {p}, α {a}" for a in (0.1, 0.7)] for p in ("paper", "clean")]
-    assert rows(drawn(content)) == expected
+    assert rows(draw_only_picture(content)) == expected
     more = [Experiment("adult", "cosmos", "paper", own | {"batch_size": 64}) for own in grid]
-    content = made("ablation", cells[:4] + more, tmp_path)
-    assert titles(drawn(content))[::2] == [
+    content = collect_experiments("ablation", cells[:4] + more, tmp_path)
+    assert titles(draw_only_picture(content))[::2] == [
         *("Adult, COSMOS, α 0.1", "Adult, COSMOS, batch size 64, α 0.1"),
     ]
-    (table,) = told(content).tables
+    (table,) = read_section(content).tables
     assert len(table.rows) == 4
     assert len({row[:2] for row in table.rows}) == 4
 
@@ -146,7 +136,7 @@ def test_an_ablation_whose_sets_have_other_alphas_has_a_row_for_each(tmp_path: P
     cells += [
         Experiment("compas", "cosmos", None, {"penalty": 0.1, "alpha": a}) for a in (0.1, 0.7)
     ]
-    found = rows(drawn(made("ablation", cells, tmp_path)))
+    found = rows(draw_only_picture(collect_experiments("ablation", cells, tmp_path)))
     assert found == [["Adult, α 0.1"], ["COMPAS, α 0.1", "COMPAS, α 0.7"]]
 
 
@@ -160,10 +150,10 @@ NAMES = ["COSMOS", "COSMOS, penalty 0.1, batch size 64", "COSMOS, penalty 0.5"]
 
 
 def test_variations_of_a_method_have_labels_in_pictures_and_tables(tmp_path: Path) -> None:
-    content = made("table", varied(), tmp_path)
-    legend = [text.get_text() for text in drawn(content).legends[0].get_texts()]
+    content = collect_experiments("table", varied(), tmp_path)
+    legend = [text.get_text() for text in draw_only_picture(content).legends[0].get_texts()]
     assert legend == ["COSMOS", "PHN-LS", *NAMES[1:]]
-    volumes, times, detailed, _ = told(content).tables
+    volumes, times, detailed, _ = read_section(content).tables
     for table in (volumes, times):
         assert [row[0] for row in table.rows] == ["PHN-LS", *NAMES]
         assert [row[2] == "–" for row in table.rows] == [True, False, True, True]
@@ -175,13 +165,13 @@ def test_variations_of_a_method_have_labels_in_pictures_and_tables(tmp_path: Pat
 
 
 def test_variations_of_a_method_have_labels_in_a_table_of_fronts(tmp_path: Path) -> None:
-    (table,) = told(made("fronts", varied(), tmp_path)).tables
+    (table,) = read_section(collect_experiments("fronts", varied(), tmp_path)).tables
     assert [row[1] for row in table.rows] == ["PHN-LS", *NAMES, "COSMOS"]
 
 
 def test_settings_that_do_not_clash_are_not_in_a_label(tmp_path: Path) -> None:
     cells = [Experiment(p, m, None, {"epochs": 8}) for p in FAIR[:2] for m in ("cosmos", "phn_ls")]
-    (table,) = told(made("fronts", cells, tmp_path)).tables
+    (table,) = read_section(collect_experiments("fronts", cells, tmp_path)).tables
     assert {row[1] for row in table.rows} == {"COSMOS", "PHN-LS"}
 
 
@@ -189,7 +179,7 @@ def test_toys_with_an_alpha_each_have_panels_of_their_own(tmp_path: Path) -> Non
     own = [{"penalty": p, "alpha": a} for p in (0.5, 3.0) for a in (0.1, 0.7)]
     cells = [Experiment("toy_convex", "cosmos", None, one) for one in own]
     cells.append(Experiment("toy_concave", "linear"))
-    found = rows(drawn(made("intuition", cells, tmp_path)))
+    found = rows(draw_only_picture(collect_experiments("intuition", cells, tmp_path)))
     assert found == [
         [f"Convex toy: COSMOS, alpha {one['alpha']}, λ {one['penalty']:g}" for one in own],
         ["Concave toy: Weighted sum"],
@@ -201,15 +191,19 @@ def test_sets_of_a_kind_share_rows(tmp_path: Path) -> None:
     cells += [Experiment(p, "cosmos", "paper") for p in IMAGES]
     fair = ("Adult", "COMPAS", "Default")
     images = ["Multi-MNIST, paper", "Multi-Fashion, paper", "Fashion+MNIST, paper"]
-    found = rows(drawn(made("table", cells, tmp_path)))
+    found = rows(draw_only_picture(collect_experiments("table", cells, tmp_path)))
     assert found == [[f"{p}, paper" for p in fair], [f"{p}, clean" for p in fair], images]
     fewer = [cell for cell in cells if cell.problem != "default_credit"]
-    found = rows(drawn(made("table", fewer, tmp_path)))
+    found = rows(draw_only_picture(collect_experiments("table", fewer, tmp_path)))
     assert found == [[f"{p}, paper" for p in fair[:2]], [f"{p}, clean" for p in fair[:2]], images]
-    found = rows(drawn(made("table", [*cells[:2], cells[6]], tmp_path)))
+    found = rows(draw_only_picture(collect_experiments("table", [*cells[:2], cells[6]], tmp_path)))
     assert found == [["Adult, paper", "Adult, clean"], images[:1]]
     # in whatever order they come
-    found = rows(drawn(made("convergence", [cells[6], cells[0], cells[7], cells[2]], tmp_path)))
+    found = rows(
+        draw_only_picture(
+            collect_experiments("convergence", [cells[6], cells[0], cells[7], cells[2]], tmp_path)
+        )
+    )
     assert found == [["Multi-MNIST", "Multi-Fashion"], ["Adult", "COMPAS"]]
 
 
@@ -217,7 +211,9 @@ def test_sets_without_companions_stand_beside_each_other(tmp_path: Path) -> None
     cells = [
         Experiment(p, m) for p in ("celeba_easy", "celeba_hard") for m in ("cosmos", "single_task")
     ]
-    assert rows(drawn(made("celeba", cells, tmp_path))) == [["CelebA, easy", "CelebA, hard"]]
+    assert rows(draw_only_picture(collect_experiments("celeba", cells, tmp_path))) == [
+        ["CelebA, easy", "CelebA, hard"]
+    ]
 
 
 def test_missing_cells_are_named_by_their_settings(tmp_path: Path) -> None:
@@ -231,16 +227,9 @@ def test_missing_cells_are_named_by_their_settings(tmp_path: Path) -> None:
     )
     first = Recipe("mine", "Mine", "nowhere", "ablation", recipe.experiments[:1])
     write_recipe(first, tmp_path)
-    (note,) = (n for n in told(collect(recipe, tmp_path)).notes if n.startswith("Missing"))
+    (note,) = (n for n in read_section(collect(recipe, tmp_path)).notes if n.startswith("Missing"))
     where = "COSMOS on Adult, paper"
     assert note == (
         f"Missing: seed 1 of {where} (penalty 0, alpha 0.7); {where} (penalty 0.1, alpha 0.1); "
         f"{where} (penalty 0.1, alpha 0.7)."
     )
-
-
-def test_a_picture_of_a_recipe_with_a_space_is_a_link(tmp_path: Path) -> None:
-    content = made("fronts", [Experiment("adult", "cosmos")], tmp_path, name="my (own) recipe")
-    (section,), _ = build_sections([content], tmp_path)
-    assert (tmp_path / "my (own) recipe.png").exists()
-    assert "](figures/my%20%28own%29%20recipe.png)" in render_markdown([section])

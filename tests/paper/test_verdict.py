@@ -5,19 +5,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.paper.hand_made import result_of, write_recipe
+from tests.paper.reports import Table, parse_markdown
 
 from paretocosmos.paper.collect import collect
 from paretocosmos.paper.recipe import load_recipe
-from paretocosmos.paper.report import (
-    Section,
-    Table,
-    build_sections,
-    build_verdict,
-    render_markdown,
-    write_report,
-)
+from paretocosmos.paper.report import render_page, render_report
 from paretocosmos.paper.results import ExperimentResult, RecipeResult
 
 TEXT = {"rule": "text"}
@@ -49,15 +42,15 @@ def content(
         {"claim": text, "holds": holds, "sentence": "", "rows": rows}
         for text, holds, rows in claims
     ]
-    about = {"format": 1, "recipe": name, "title": "", "section": "", "shows": "table"}
+    about = {"format": 1, "recipe": name, "title": "", "section": "", "shows": "ablation"}
     spent = dict.fromkeys(("training", "preparing", "evaluating"), 0.0)
     more = {"rehearsal": None, "cells": cells, "claims": told, "seconds": spent}
     return RecipeResult.model_validate(about | more)
 
 
-def found(*contents: RecipeResult) -> tuple[str, dict[str, Table]]:
-    (section,) = build_verdict(contents)
-    return section.lead, {table.title: table for table in section.tables}
+def read_verdict(*results: RecipeResult) -> tuple[str, dict[str, Table]]:
+    verdict = parse_markdown(render_report(results))[0]
+    return verdict.lines[2], {table.title: table for table in verdict.tables}
 
 
 def test_every_set_is_told_by_cosmos_and_by_how_many_methods() -> None:
@@ -76,21 +69,23 @@ def test_every_set_is_told_by_cosmos_and_by_how_many_methods() -> None:
         cell("multi_mnist", "phn_epo", 0.0, settings=TEXT),
         cell("compas", "cosmos", 0.0, against=None),
     ]
-    lead, tables = found(content([*cells, *aside]), content(cells[:1], name="figure_vs_sota"))
+    lead, tables = read_verdict(
+        content([*cells, *aside]), content(cells[:1], name="figure_vs_sota")
+    )
     assert lead == (
         "3 of 5 published hypervolumes are the same within the noise, 1 of 2 for COSMOS."
     )
     (table,) = tables.values()
-    assert table.rows == (
+    assert table.rows == [
         ("Adult", "3.010 ± 0.020", "3.00 ± 0.01", "yes", "2 of 3, not PHN-LS"),
         ("Multi-MNIST", "2.900 ± 0.020", "3.00 ± 0.01", "no, −0.100 (1)", "0 of 1"),
         ("Multi-Fashion", "–", "–", "–", "1 of 1"),
-    )
+    ]
     assert table.notes == {"1": "Other images."}
 
 
 def test_a_difference_without_a_reason_is_told_as_such() -> None:
-    _, tables = found(content([cell("adult", "cosmos", 0.3)]))
+    _, tables = read_verdict(content([cell("adult", "cosmos", 0.3)]))
     (note,) = tables["The paper's hypervolumes"].notes.values()
     assert "no known reason" in note
 
@@ -108,7 +103,7 @@ def test_claims_hold_on_all_sets_on_some_on_none_or_are_open() -> None:
         by_set | {"problem": "adult", "holds": None, "short": "width 1 → 2"},
         by_set | {"problem": "compas", "holds": True, "short": "never told"},
     ]
-    lead, tables = found(
+    lead, tables = read_verdict(
         content(
             [],
             ("All.", True, behind),
@@ -122,7 +117,7 @@ def test_claims_hold_on_all_sets_on_some_on_none_or_are_open() -> None:
         "The paper's main claim holds: All. Where its 4 claims hold: 1 on every set, "
         "1 on some sets only, 1 on none, 1 still open."
     )
-    assert tables["The paper's claims"].rows == (
+    assert tables["The paper's claims"].rows == [
         ("All.", "yes", "Holds on all 2 sets.", "`table_1`"),
         (
             "Some.",
@@ -138,7 +133,7 @@ def test_claims_hold_on_all_sets_on_some_on_none_or_are_open() -> None:
             "`table_1`",
         ),
         ("Open.", "open", "Holds on COMPAS; open on Adult (width 1 → 2).", "`table_1`"),
-    )
+    ]
 
 
 def test_one_seed_leaves_it_open_and_no_baseline_ahead_is_so() -> None:
@@ -146,7 +141,7 @@ def test_one_seed_leaves_it_open_and_no_baseline_ahead_is_so() -> None:
         compared("adult", "phn_ls", 0.3, "one seed"),
         compared("compas", "phn_ls", 0.01, "ahead within the noise"),
     ]
-    _, tables = found(content([], ("A.", None, rows)))
+    _, tables = read_verdict(content([], ("A.", None, rows)))
     (row,) = tables["The paper's claims"].rows
     assert row[1:3] == ("open", "Holds on COMPAS; open on Adult (PHN-LS +0.300).")
 
@@ -158,7 +153,7 @@ def test_sets_of_which_nothing_is_trained_are_named() -> None:
         cell("adult", "phn_ls", 0.0, seeds=[]),  # another method was
         *(cell("multi_mnist", name, 0.0, seeds=[], against=None) for name in ("cosmos", "phn_ls")),
     ]
-    _, tables = found(content(cells, ("A.", False, rows)))
+    _, tables = read_verdict(content(cells, ("A.", False, rows)))
     (row,) = tables["The paper's claims"].rows
     assert row[2] == "Does not hold on Adult (PHN-LS +0.300). Not trained yet: Multi-MNIST."
 
@@ -166,12 +161,12 @@ def test_sets_of_which_nothing_is_trained_are_named() -> None:
 def test_the_harder_draw_is_told_last_and_not_counted() -> None:
     drawn = compared("multi_mnist", "phn_ls", 0.1, "ahead", settings=TEXT)
     own = compared("multi_mnist", "phn_ls", -0.1, "behind")
-    lead, tables = found(
+    lead, tables = read_verdict(
         content([], ("Best.", False, [drawn]), name="table_1_text"),
         content([], ("Best.", True, [own])),
     )
     assert lead == "The paper's main claim holds: Best."
-    assert tables["The paper's claims"].rows == (
+    assert tables["The paper's claims"].rows == [
         ("Best.", "yes", "Holds on Multi-MNIST.", "`table_1`"),
         (
             "Best. Here on a harder draw than the paper's.",
@@ -179,43 +174,27 @@ def test_the_harder_draw_is_told_last_and_not_counted() -> None:
             "Does not hold on Multi-MNIST (PHN-LS +0.100).",
             "`table_1_text`",
         ),
-    )
+    ]
 
 
 def test_a_rehearsal_and_recipes_without_claims_have_no_verdict(tmp_path: Path) -> None:
     for recipe in (load_recipe("intuition"), load_recipe("table_1_small").rehearsal(1)):
         write_recipe(recipe, tmp_path, seeds=[1, 2])
-        assert build_verdict([collect(recipe, tmp_path)]) == []
+        markdown = render_report([collect(recipe, tmp_path)])
+        assert "The verdict" not in markdown
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("reproduction")
-    recipe = load_recipe("table_1_text")
-    write_recipe(recipe, out, seeds=[1, 2])
-    write_report([collect(recipe, out)], out / "report")
-    return out / "report"
-
-
-def test_a_report_begins_with_it(written: Path) -> None:
-    lines = (written / "report.md").read_text(encoding="utf-8").splitlines()
-    heads = [line for line in lines if line.startswith("## ")]
-    assert heads == ["## The verdict", "## Table 1's pairs of images on a harder draw"]
-    assert "`build_verdict`" not in "\n".join(lines)
-    text = (written / "report.html").read_text(encoding="utf-8")
-    found = re.findall(r'<h2 id="(.+?)">(.+?)</h2>', text)
-    assert [f"## {title}" for _, title in found] == heads
-    for anchor, title in found:
-        assert f'<a href="#{anchor}">{html.escape(title)}</a>' in text
-    assert "<th>the paper says</th>" in text
-
-
-def test_a_page_opens_with_it(tmp_path: Path) -> None:
-    own = Section("verdict", "The verdict", lead="So it is.")
-    text = render_markdown([], verdict=[own], opening="What this is.", title="T")
-    assert text.strip().split("\n\n") == ["# T", "## The verdict", "So it is.", "What this is."]
+def test_a_report_begins_with_it(tmp_path: Path) -> None:
     recipe = load_recipe("table_1_text")
     write_recipe(recipe, tmp_path, seeds=[1, 2])
-    assert [s.name for s in build_sections([collect(recipe, tmp_path)], None)[0]] == [
-        "table_1_text"
+    markdown = render_report([collect(recipe, tmp_path)], opening="What this is.")
+    titles = ["The verdict", "Table 1's pairs of images on a harder draw"]
+    assert re.findall(r"^(?:## (.*)|What this is\.)$", markdown, re.MULTILINE) == [
+        *(titles[0], "", titles[1]),
     ]
+    page = render_page(markdown, {})
+    headings = re.findall(r'<h2 id="(.+?)">(.+?)</h2>', page)
+    assert [title for _, title in headings] == titles
+    for anchor, title in headings:
+        assert f'<a href="#{anchor}">{html.escape(title)}</a>' in page
+    assert "<th>the paper says</th>" in page

@@ -28,7 +28,7 @@ from paretocosmos.runs.load import load
 from paretocosmos.runtime.device import sigterm_as_interrupt
 
 if TYPE_CHECKING:
-    from paretocosmos.paper.report import Table as ReportTable
+    from paretocosmos.paper.demo import ComparisonTable
 
 
 def demo(
@@ -47,7 +47,7 @@ def demo(
     from paretocosmos.paper.reproduce import reproduce
 
     started = time.perf_counter()
-    recipe = paper.demo_recipe()
+    recipe = paper.load_demo_recipe()
     try:
         with sigterm_as_interrupt(), show_experiments(quiet=as_json) as show:
             done = reproduce(
@@ -72,7 +72,7 @@ def demo(
         run = dataclasses.replace(run, trained_on=run.problem())  # whose words are printed
         result = collect(recipe, folder)
         seconds = {name: one.seconds for name, one in done.statuses.items()}
-        compared = paper.compare(result, seconds)
+        compared = paper.build_comparison_table(result, seconds)
         missing = paper.write_demo(
             folder, result, compared, run, describe_heading(run), list_consequences(run)
         )
@@ -92,7 +92,7 @@ def demo(
     print_next_command("train", "adult")
 
 
-def _print_compared(compared: "ReportTable") -> None:
+def _print_compared(compared: "ComparisonTable") -> None:
     """Print the hypervolumes of COSMOS beside the paper's."""
     console = get_stdout()
     print_markup(console, "[bold]COSMOS as published[/]")
@@ -103,6 +103,6 @@ def _print_compared(compared: "ReportTable") -> None:
     for row in compared.rows:
         table.add_row(*map(escape, row))
     print_table(console, table)
-    for mark, sentence in compared.notes.items():
+    for mark, sentence in compared.notes:
         print_markup(console, escape(f"({mark}) {sentence}"))
     console.print()

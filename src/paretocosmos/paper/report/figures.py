@@ -1,13 +1,14 @@
 """The figures of a recipe, from what was collected of it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from paretocosmos import plotting
 from paretocosmos.paper.claims import GRID, compute_exact_front, get_front, iterate_grid
 from paretocosmos.paper.published import method_title
-from paretocosmos.paper.report.tables import label_experiments
+from paretocosmos.paper.report.tables import Experiments, label_experiments
 from paretocosmos.paper.results import ExperimentResult, RecipeResult
 from paretocosmos.pareto.front import Front
 
@@ -17,172 +18,155 @@ if TYPE_CHECKING:
 # The paper's methods look the same in all pictures.
 LOOKS = ("COSMOS", "PHN-LS", "PHN-EPO", "ParetoMTL", "Single Task")
 
-Draw = Callable[..., "Figure"]
-Drawn = tuple[str, Callable[[], "Figure"]]
-Drawable = Iterator[tuple[str, Draw]]
+Drawable = Iterator[tuple[str, Callable[..., "Figure"]]]
 """Captions, and what draws a figure when it is given a title."""
 
 
-def list_figures(result: RecipeResult) -> Iterator[Drawn]:
-    """Yield the caption of every figure of a recipe, which is its title too, and how to draw it."""
-    kinds: dict[str, Callable[[Sequence[ExperimentResult]], Drawable]] = {
-        "table": _front_figures,
-        "fronts": _front_figures,
-        "convergence": _convergence_figure,
-        "ablation": _ablation_figure,
-        "celeba": _face_figures,
-        "intuition": _intuition_figure,
-        "study": _front_figures,
-    }
+@dataclass(frozen=True)
+class Picture:
+    """A figure of a report: the stem of its files, its caption, and how to draw it."""
+
+    name: str
+    caption: str
+    draw: Callable[[], "Figure"]
+
+
+def list_pictures(result: RecipeResult) -> list[Picture]:
+    """Return the pictures of a recipe; a caption is the title of its figure, too."""
     epochs = result.rehearsal
     mark = "" if epochs is None else f"REHEARSAL, {epochs} epoch{'s' * (epochs > 1)}: "
-    for text, draw in kinds[result.shows](result.done):
+    pictures = []
+    for number, (text, draw) in enumerate(FIGURES[result.shows](result.done), start=1):
+        name = result.recipe if number == 1 else f"{result.recipe}-{number}"
         caption = mark + text
-        yield caption, partial(draw, title=caption[:1].upper() + caption[1:])
+        title = caption[:1].upper() + caption[1:]
+        pictures.append(Picture(name, caption, partial(draw, title=title)))
+    return pictures
 
 
-def _front_figures(experiments: Sequence[ExperimentResult]) -> Drawable:
+def _list_front_figures(experiments: Experiments) -> Drawable:
     """Draw a panel per benchmark, those with the same objectives and protocol in a row."""
-    planar = sort_by_kind(
-        [experiment for experiment in experiments if len(experiment.objectives) == 2]
-    )
+    planar = _sort_by_kind([e for e in experiments if len(e.objectives) == 2])
+    if not planar:
+        return
     several = len({experiment.protocol for experiment in planar}) > 1
     labels = label_experiments(planar)
-    titles = {
-        experiment.name: experiment.benchmark_title(protocol=several) for experiment in planar
-    }
+    titles = {e.name: e.benchmark_title(protocol=several) for e in planar}
     panels: dict[str, dict[str, Front]] = {}
-    for experiment in planar:
-        panels.setdefault(titles[experiment.name], {})[labels[experiment.name]] = get_front(
-            experiment
-        )
-    if panels:
-        ideal = {
-            labels[experiment.name]
-            for experiment in planar
-            if experiment.volume_of == "ideal point"
-        }
-        rows = panel_rows(planar, titles)
-        draw = partial(plotting.fronts_figure, panels, ideal=ideal, order=LOOKS, rows=rows)
-        yield f"fronts on the test split, {_describe_seeds(planar)}", draw
+    for e in planar:
+        panels.setdefault(titles[e.name], {})[labels[e.name]] = get_front(e)
+    ideal = {labels[e.name] for e in planar if e.volume_of == "ideal point"}
+    rows = _group_panels(planar, titles)
+    draw = partial(plotting.fronts_figure, panels, ideal=ideal, order=LOOKS, rows=rows)
+    yield f"fronts on the test split, {_describe_seeds(planar)}", draw
 
 
-def _convergence_figure(experiments: Sequence[ExperimentResult]) -> Drawable:
+def _list_convergence_figures(experiments: Experiments) -> Drawable:
     """Draw a panel per benchmark and method."""
-    drawn = sort_by_kind([experiment for experiment in experiments if experiment.course])
-    titles = panel_titles(drawn, label_experiments(drawn))
+    drawn = _sort_by_kind([experiment for experiment in experiments if experiment.course])
+    titles = _title_panels(drawn, label_experiments(drawn))
     panels = {
-        titles[experiment.name]: [
-            (stage.epoch, get_front(experiment, stage)) for stage in experiment.course
-        ]
-        for experiment in drawn
+        titles[e.name]: [(stage.epoch, get_front(e, stage)) for stage in e.course] for e in drawn
     }
     if panels:
         names = ", ".join(dict.fromkeys(method_title(experiment.method) for experiment in drawn))
-        draw = partial(plotting.convergence_figure, panels, rows=panel_rows(drawn, titles))
+        draw = partial(plotting.convergence_figure, panels, rows=_group_panels(drawn, titles))
         yield f"validation fronts of {names} over epochs, {_describe_seeds(drawn)}", draw
 
 
-def _ablation_figure(experiments: Sequence[ExperimentResult]) -> Drawable:
+def _list_ablation_figures(experiments: Experiments) -> Drawable:
     """Draw a row per benchmark, a panel per alpha."""
-    varied = list(iterate_grid(experiments))
-    drawn = [experiment for _, experiment in varied]
-    titles = panel_titles(drawn, label_experiments(drawn, aside=GRID))
+    grid = list(iterate_grid(experiments))
+    drawn = [experiment for _, experiment in grid]
+    titles = _title_panels(drawn, label_experiments(drawn, aside=GRID))
     panels: dict[str, dict[tuple[float, float], Front]] = {}
-    for point, experiment in varied:
+    for point, experiment in grid:
         panels.setdefault(titles[experiment.name], {})[point] = get_front(experiment)
     if panels:
-        caption = (
-            f"the effect of the penalty λ and the Dirichlet parameter α, {_describe_seeds(drawn)}"
-        )
+        seeds = _describe_seeds(drawn)
+        caption = f"the effect of the penalty λ and the Dirichlet parameter α, {seeds}"
         yield caption, partial(plotting.ablation_figure, panels)
 
 
-def _face_figures(experiments: Sequence[ExperimentResult]) -> Drawable:
+def _list_face_figures(experiments: Experiments) -> Drawable:
     """Draw fronts of two tasks in one figure, each front of COSMOS on three in its own."""
+    yield from _list_front_figures(experiments)
     labels = label_experiments(experiments)
-    yield from _front_figures(experiments)
-    for experiment in experiments:
-        if len(experiment.objectives) == 3 and experiment.volume_of == "front":
-            benchmark = experiment.benchmark_title(protocol=False)
-            name = f"{labels[experiment.name]} on {benchmark}"
-            caption = f"front of {name}, {_describe_seeds([experiment])}"
-            yield caption, partial(plotting.three_figure, get_front(experiment))
+    for e in experiments:
+        if len(e.objectives) == 3 and e.volume_of == "front":
+            name = f"{labels[e.name]} on {e.benchmark_title(protocol=False)}"
+            caption = f"front of {name}, {_describe_seeds([e])}"
+            yield caption, partial(plotting.three_figure, get_front(e))
 
 
-def _intuition_figure(experiments: Sequence[ExperimentResult]) -> Drawable:
+def _list_intuition_figures(experiments: Experiments) -> Drawable:
     """Draw a row per toy problem, a panel per method and penalty."""
-    toys = [
-        experiment
-        for experiment in experiments
-        if compute_exact_front(experiment.problem) is not None
-    ]
-    benchmarks = panel_titles(toys, dict.fromkeys((experiment.name for experiment in toys), ""))
+    fronts = {e.name: compute_exact_front(e.problem) for e in experiments}
+    toys = [e for e in experiments if fronts[e.name] is not None]
+    benchmarks = _title_panels(toys, dict.fromkeys((e.name for e in toys), ""))
     labels = label_experiments(toys, aside=["penalty"])
-    several = (
-        len({labels[experiment.name] for experiment in toys if "penalty" in experiment.varied}) > 1
-    )
+    several = len({labels[e.name] for e in toys if "penalty" in e.varied}) > 1
     order = list(dict.fromkeys(benchmarks.values()))
     panels, rows = {}, {}
-    for experiment in sorted(toys, key=lambda e: order.index(benchmarks[e.name])):
-        penalty, exact = experiment.varied.get("penalty"), compute_exact_front(experiment.problem)
+    for e in sorted(toys, key=lambda e: order.index(benchmarks[e.name])):
+        penalty, exact = e.varied.get("penalty"), fronts[e.name]
         assert exact is not None
-        parts = [labels[experiment.name] if penalty is None or several else ""]
+        # the penalty tells panels of COSMOS apart, unless other settings differ as well
+        parts = [labels[e.name] if penalty is None or several else ""]
         parts += [] if penalty is None else [f"λ {penalty:g}"]
-        title = f"{benchmarks[experiment.name]}: {', '.join(filter(None, parts))}"
-        panels[title] = plotting.Known(get_front(experiment), exact.values)
-        rows[title] = benchmarks[experiment.name]
+        title = f"{benchmarks[e.name]}: {', '.join(filter(None, parts))}"
+        panels[title] = plotting.Known(get_front(e), exact.values)
+        rows[title] = benchmarks[e.name]
     if panels:
         caption = "what a weighted sum finds, and what the penalty λ of COSMOS does"
         yield caption, partial(plotting.intuition_figure, panels, rows=rows)
 
 
-def _describe_seeds(experiments: Sequence[ExperimentResult]) -> str:
+FIGURES: dict[str, Callable[[Experiments], Drawable]] = {
+    "table": _list_front_figures,
+    "fronts": _list_front_figures,
+    "convergence": _list_convergence_figures,
+    "ablation": _list_ablation_figures,
+    "celeba": _list_face_figures,
+    "intuition": _list_intuition_figures,
+    "study": _list_front_figures,
+}
+"""By what a recipe shows, the function that lists its figures."""
+
+
+def _describe_seeds(experiments: Experiments) -> str:
     counts = sorted({len(experiment.seeds) for experiment in experiments})
     if counts == [1]:
         return "one seed"
     return f"mean of {counts[0] if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'} seeds"
 
 
-def panel_titles(
-    experiments: Sequence[ExperimentResult], labels: Mapping[str, str]
-) -> dict[str, str]:
-    """Return the panel title of each experiment: its benchmark, and more if panels need it.
-
-    Args:
-        experiments: those that are drawn.
-        labels: their labels.
-    """
+def _title_panels(experiments: Experiments, labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the panel title of each experiment: its benchmark, and more if panels need it."""
     benchmarks = {e.benchmark for e in experiments}
-    methods = {(experiment.benchmark, labels[experiment.name]) for experiment in experiments}
+    methods = {(e.benchmark, labels[e.name]) for e in experiments}
     several = len(benchmarks) > len({key[:2] for key in benchmarks})
     return {
-        experiment.name: experiment.benchmark_title(protocol=several)
-        + (f", {labels[experiment.name]}" if len(methods) > len(benchmarks) else "")
-        for experiment in experiments
+        e.name: e.benchmark_title(protocol=several)
+        + (f", {labels[e.name]}" if len(methods) > len(benchmarks) else "")
+        for e in experiments
     }
 
 
-def sort_by_kind(experiments: Sequence[ExperimentResult]) -> list[ExperimentResult]:
+def _sort_by_kind(experiments: Sequence[ExperimentResult]) -> list[ExperimentResult]:
     """Put experiments with the same objectives side by side, and of those the same protocol."""
-    kinds = list(dict.fromkeys(tuple(experiment.objectives) for experiment in experiments))
-    protocols = list(dict.fromkeys(experiment.protocol for experiment in experiments))
+    kinds = list(dict.fromkeys(tuple(e.objectives) for e in experiments))
+    protocols = list(dict.fromkeys(e.protocol for e in experiments))
     return sorted(
-        experiments, key=lambda c: (kinds.index(tuple(c.objectives)), protocols.index(c.protocol))
+        experiments, key=lambda e: (kinds.index(tuple(e.objectives)), protocols.index(e.protocol))
     )
 
 
-def panel_rows(
-    experiments: Sequence[ExperimentResult], titles: Mapping[str, str]
-) -> dict[str, str]:
+def _group_panels(experiments: Experiments, titles: Mapping[str, str]) -> dict[str, str]:
     """Return by a panel's title what it shares a row with: its objectives, maybe its protocol.
 
     A protocol has a row if several benchmarks share it. Panels that all have different objectives
     are in one row.
-
-    Args:
-        experiments: those that are drawn.
-        titles: of their panels, by their names.
     """
     panels = {titles[experiment.name]: experiment for experiment in experiments}
     kinds = {title: ", ".join(experiment.objectives) for title, experiment in panels.items()}
@@ -190,9 +174,7 @@ def panel_rows(
         return dict.fromkeys(panels, "")
     rows = {}
     for title, kind in kinds.items():
-        protocols = [
-            experiment.protocol for other, experiment in panels.items() if kinds[other] == kind
-        ]
+        protocols = [e.protocol for other, e in panels.items() if kinds[other] == kind]
         shared = len(set(protocols)) < len(protocols)
         rows[title] = f"{kind}, {panels[title].protocol}" if shared else kind
     return rows

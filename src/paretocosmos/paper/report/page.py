@@ -1,100 +1,208 @@
-"""A report as Markdown, and as one HTML page that loads nothing."""
+"""A report as Markdown, rendered from templates, and as one HTML page that loads nothing."""
 
 import base64
 import hashlib
 import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
+from functools import cache
 from itertools import pairwise
-from string import Template
-from urllib.parse import quote
+from pathlib import Path
+from typing import Any
 
+import jinja2
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from markupsafe import Markup
 
 from paretocosmos.io import palette
-from paretocosmos.paper.report.tables import Section, Table
+from paretocosmos.paper.published import device_title, format_settings, method_title, published
+from paretocosmos.paper.report import formatting, tables
+from paretocosmos.paper.report.figures import Picture
+from paretocosmos.paper.report.verdict import arrange_verdict
+from paretocosmos.paper.results import ExperimentResult, RecipeResult
+
+FOLDER = Path(__file__).parent
 
 
-def render_markdown(
-    sections: Sequence[Section],
+def render_report(
+    results: Sequence[RecipeResult],
+    pictures: Mapping[str, Sequence[Picture]] | None = None,
     *,
-    verdict: Sequence[Section] = (),
     title: str = "Reproduction",
     opening: str = "",
     folder: str = "figures",
 ) -> str:
-    """Render all sections, with links to the pictures.
+    """Render a report of some recipes as Markdown: the verdict, and a section for each.
 
     Args:
-        sections: in their order.
-        verdict: what stands first.
+        results: what `collect` returned for each recipe.
+        pictures: of each recipe, by its name.
         title: of the page.
-        opening: Markdown that stands between both.
+        opening: Markdown that stands after the verdict.
         folder: where the pictures are, from the page.
 
-    >>> render_markdown([]).strip()
+    >>> render_report([]).strip()
     '# Reproduction'
     """
-    lines = [f"# {_plain(title)}", ""]
-    for section in verdict:
-        lines += _section(section, folder)
-    lines += [opening, ""] if opening else []
-    for section in sections:
-        lines += _section(section, folder)
-    return "\n".join(lines)
-
-
-def _section(section: Section, folder: str) -> Iterator[str]:
-    yield from (f"## {_plain(section.title)}", "")
-    if section.source:
-        yield from (f"`{section.name}`: {_plain(section.source)}.", "")
-    if section.lead:
-        yield from (_plain(section.lead), "")
-    if section.warning:
-        yield from (f"> **{_plain(section.warning)}**", "")
-    for claim in section.claims:
-        yield from (f"> {_plain(claim.text)}", "", _plain(claim.verdict), "")
-        yield from _items(claim.details)
-    for picture in section.pictures:
-        caption = _plain(picture.caption)
-        yield from (f"![{caption}]({quote(f'{folder}/{picture.name}.png')})", "")
-    for table in section.tables:
-        yield from _table(table)
-    yield from _items(section.notes)
-
-
-def _items(texts: Sequence[str]) -> Iterator[str]:
-    yield from (f"- {_plain(text)}" for text in texts)
-    yield from [""] if texts else []
-
-
-def _table(table: Table) -> Iterator[str]:
-    yield from (f"### {_plain(table.title)}", "")
-    yield f"| {' | '.join(_plain(text) for text in table.head)} |"
-    yield "|---" * len(table.head) + "|"
-    for index, row in enumerate(table.rows):
-        texts = [_plain(text) for text in row]
-        texts = [f"**{t}**" if (index, n) in table.strong else t for n, t in enumerate(texts)]
-        yield f"| {' | '.join(texts)} |"
-    yield ""
-    for mark, note in table.notes.items():
-        yield from (f"({_plain(mark)}) {_plain(note)}", "")
-
-
-def _plain(text: str) -> str:
-    """Escape a text for Markdown and put it on one line.
-
-    What stands in backticks stays as it is.
-    """
-    pieces = re.split(r"(`[^`]*`)", " ".join(text.split()))
-    return "".join(
-        piece.replace("|", "\\|")
-        if piece.startswith("`")
-        else re.sub(r"([\\*_<>|\[\]#&])", r"\\\1", piece)
-        for piece in pieces
+    sections = []
+    told: set[str] = set()  # notes of earlier sections, which are not repeated
+    timed: dict[str, str] = {}  # by experiment, the recipe that told its time
+    for result in results:
+        notes = [note for note in _list_notes(result, timed) if note not in told]
+        told.update(notes)
+        timed = {experiment.name: result.recipe for experiment in result.done} | timed
+        sections.append(
+            {
+                "result": result,
+                "labels": tables.label_experiments(result.experiments),
+                "pictures": (pictures or {}).get(result.recipe, ()),
+                "notes": notes,
+                "mark": f" (rehearsal, {format_epochs(result)})" if result.rehearsal else "",
+                **tables.TABLES[result.shows](result),
+            }
+        )
+    return render_template(
+        "report.md.jinja",
+        title=title,
+        verdict=arrange_verdict(results),
+        opening=opening,
+        sections=sections,
+        folder=folder,
     )
+
+
+def format_epochs(result: RecipeResult) -> str:
+    """Format the epochs of a rehearsal."""
+    return f"{result.rehearsal} epoch{'s' * (result.rehearsal != 1)}"
+
+
+def render_template(name: str, **context: Any) -> str:
+    """Render a template of Markdown, in which every expression is escaped."""
+    text = _create_environment().get_template(name).render(**context)
+    # parts of a template that are left out leave their blank lines
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
+
+
+@cache
+def _create_environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(FOLDER),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        # with autoescape macros return `Markup`, which `escape_markdown` does not escape again
+        autoescape=True,
+        finalize=escape_markdown,
+    )
+    environment.filters |= {
+        "spread": formatting.format_spread,
+        "difference": formatting.format_difference,
+        "printed": formatting.format_printed,
+        "speedup": formatting.format_speedup,
+        "duration": formatting.format_duration,
+        "thousands": formatting.format_thousands,
+        "rate": formatting.format_rate,
+        "code": lambda name: Markup(f"`{name}`"),
+        "mark_in": lambda sentence, notes: notes.mark(sentence),
+    }
+    environment.globals |= {
+        "NONE": formatting.NONE,
+        "Footnotes": tables.Footnotes,
+        "method_title": method_title,
+        "published": published(),
+        "format_epochs": format_epochs,
+        **{
+            function.__name__: function
+            for function in (
+                tables.compute_exact_volume,
+                tables.describe_training,
+                tables.explain_difference,
+                tables.format_overhead,
+                tables.format_varied,
+                tables.is_among_best,
+                tables.sort_experiments,
+                tables.sum_paper_seconds,
+                tables.title_benchmarks,
+            )
+        },
+    }
+    return environment
+
+
+def escape_markdown(value: object) -> Markup:
+    r"""Escape a text for Markdown and put it on one line; code in backticks stays as it is.
+
+    >>> print(escape_markdown("a_b | `c_d`\n<i>"))
+    a\_b \| `c_d` \<i\>
+    """
+    if isinstance(value, Markup):
+        return value
+    pieces = re.split(r"(`[^`]*`)", re.sub(r"\s+", " ", str(value)))
+    return Markup(
+        "".join(
+            # a pipe would end the cell of a table even inside of code
+            piece.replace("|", "\\|")
+            if piece.startswith("`")
+            else re.sub(r"([\\*_<>|\[\]#&])", r"\\\1", piece)
+            for piece in pieces
+        )
+    )
+
+
+def _list_notes(result: RecipeResult, timed: Mapping[str, str]) -> Iterator[str]:
+    """Yield what is missing, how long it took, how it was produced, and its caveats.
+
+    Args:
+        result: of a recipe.
+        timed: experiments whose time another recipe tells, and the name of that recipe.
+    """
+    done = result.done
+    yield from _list_missing(result.experiments)
+    if all(experiment.name in timed for experiment in done):
+        recipes = dict.fromkeys(f"`{timed[experiment.name]}`" for experiment in done)
+        yield f"Time: included in {' and '.join(recipes)}, which has the same runs."
+    else:
+        seconds = result.seconds.model_dump().items()
+        times = (f"{formatting.format_duration(value)} {phase}" for phase, value in seconds)
+        yield f"Time: {', '.join(times)}."
+
+    def distinct(key: str) -> str:
+        answers = (str(answer) for experiment in done for answer in getattr(experiment.made, key))
+        return " and ".join(dict.fromkeys(map(device_title, answers))) or "unknown"
+
+    yield (
+        f"Produced by paretocosmos {distinct('version')} (source hash {distinct('source')}) on "
+        f"{distinct('device')}, threads {distinct('threads')}, torch {distinct('torch')}, "
+        f"precision {distinct('precision')}, engine {distinct('engine')}, seeds trained together: "
+        f"{distinct('seeds_together')}."
+    )
+    images = (f"{e.benchmark_title(protocol=False)}: {t}." for e in done for t in e.made.images)
+    yield from dict.fromkeys([*images, *(text for e in done for text in e.made.caveats)])
+
+
+def _list_missing(experiments: Sequence[ExperimentResult]) -> Iterator[str]:
+    """Yield what failed and why, and which seeds are missing."""
+    missing: dict[tuple[int, ...], dict[str, list[str]]] = {}
+    for experiment in experiments:
+        name = f"{method_title(experiment.method)} on {experiment.benchmark_title()}"
+        if experiment.error is not None:
+            yield f"Failed: {name} (`{experiment.name}`): {experiment.error}"
+        if experiment.missing:
+            settings = format_settings(experiment.variation)
+            missing.setdefault(tuple(experiment.missing), {}).setdefault(name, []).append(settings)
+    for seeds, settings_by_name in missing.items():
+        everywhere = sum(map(len, settings_by_name.values())) == len(experiments)
+        names = [
+            f"{name} ({more})" if more else name
+            for name, settings in settings_by_name.items()
+            # many experiments that differ in their settings alone are counted
+            for more in (settings if len(settings) < 4 else [f"{len(settings)} settings"])
+        ]
+        prefix = "each of " * (len(settings_by_name) > 1)
+        which = "all experiments" if everywhere else prefix + "; ".join(names)
+        listed = ", ".join(map(str, seeds))
+        yield f"Missing: seed{'s' * (len(seeds) > 1)} {listed} of {which}."
 
 
 def render_page(text: str, pictures: Mapping[str, bytes]) -> str:
@@ -114,25 +222,26 @@ def render_page(text: str, pictures: Mapping[str, bytes]) -> str:
     links: list[str] = []
     for heading, content in pairwise(tokens):
         if heading.type == "heading_open" and heading.tag == "h2":
-            heading.attrSet("id", f"section-{len(links) + 1}")
-            links.append(
-                f'<li><a href="#section-{len(links) + 1}">{_heading_text(content)}</a></li>'
-            )
+            anchor = f"section-{len(links) + 1}"
+            heading.attrSet("id", anchor)
+            links.append(f'<li><a href="#{anchor}">{_get_heading_text(content)}</a></li>')
         for image in content.children or ():
             if image.type == "image":
                 png = base64.b64encode(pictures[str(image.attrGet("src"))]).decode()
                 image.attrSet("src", f"data:image/png;base64,{png}")
     contents = f"<nav><ul>{''.join(links)}</ul></nav>" if len(links) > 1 else ""
     body = converter.renderer.render(tokens, converter.options, {})
-    folder = files("paretocosmos.paper.report")
-    style = palette.css() + folder.joinpath("page.css").read_text(encoding="utf-8")
-    return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
+    style = palette.css() + (FOLDER / "page.css").read_text(encoding="utf-8")
+    page = (FOLDER / "page.html.jinja").read_text(encoding="utf-8")
+    rendered: str = jinja2.Template(page, keep_trailing_newline=True).render(
+        # the security policy allows this style alone, by its hash
         digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        title=next((_heading_text(token) for token in tokens if token.type == "inline"), ""),
+        title=next((_get_heading_text(token) for token in tokens if token.type == "inline"), ""),
         style=style,
         body=body.replace("</h1>", f"</h1>\n{contents}", 1),
     )
+    return rendered
 
 
-def _heading_text(heading: Token) -> str:
+def _get_heading_text(heading: Token) -> str:
     return html.escape("".join(child.content for child in heading.children or ()))

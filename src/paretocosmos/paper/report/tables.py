@@ -1,46 +1,37 @@
-"""Tables of a report: their parts, numbers as text, and tables beside figures."""
+"""The experiments of a recipe, arranged as its tables show them.
 
-import math
+Each function of `TABLES` returns what the template of a kind of recipe, such as
+``fronts.md.jinja``, needs beside the results themselves.
+"""
+
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from paretocosmos.paper.claims import GRID, LITTLE, compute_exact_front, get_front, iterate_grid
-from paretocosmos.paper.published import format_settings, format_value, method_title, published
-from paretocosmos.paper.results import BenchmarkKey, ExperimentResult, Figure, Spread
+from paretocosmos.paper.published import (
+    device_title,
+    format_settings,
+    format_value,
+    get_paper_tasks,
+    method_title,
+    problem_title,
+    published,
+)
+from paretocosmos.paper.report.formatting import NONE, format_difference, format_rate, format_spread
+from paretocosmos.paper.results import (
+    DEVIATIONS,
+    BenchmarkKey,
+    ExperimentResult,
+    RecipeResult,
+    compute_difference_deviation,
+)
 from paretocosmos.pareto.metrics import front_report, hypervolume
 
-NONE = "–"
-"""Stands where there is no number."""
-
-Columns = Sequence[tuple[str, Callable[[ExperimentResult], str]]]
-"""The columns of a table with a row per experiment: their names, and how to fill them."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Texts in rows and columns.
-
-    Attributes:
-        title: what stands above it.
-        head: the columns' names; the first column names the rows.
-        rows: as many texts each.
-        strong: rows and columns of what is best.
-        notes: sentences below, by their marks, such as "1".
-    """
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    strong: frozenset[tuple[int, int]] = frozenset()
-    notes: dict[str, str] = field(default_factory=dict)
-
-
-def build_table(title: str, experiments: Iterable[ExperimentResult], columns: Columns) -> Table:
-    """Build a table with a row per experiment."""
-    rows = tuple(tuple(text(experiment) for _, text in columns) for experiment in experiments)
-    return Table(title, tuple(name for name, _ in columns), rows)
+NARROW = 0.01  # a width below which a front is next to a point
+UNEXPLAINED = "This differs from the paper for no known reason."
+Experiments = Sequence[ExperimentResult]
 
 
 class Footnotes:
@@ -55,144 +46,12 @@ class Footnotes:
         self._marks: dict[str, str] = {}
 
     def mark(self, sentence: str) -> str:
-        """Return the mark of a sentence."""
+        """Return the mark of a sentence, a new one if the sentence is new."""
         return self._marks.setdefault(sentence, str(len(self._marks) + 1))
 
-    def by_mark(self) -> dict[str, str]:
-        """Return the sentences by their marks."""
-        return {mark: sentence for sentence, mark in self._marks.items()}
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A drawn figure: the stem of its files, what it shows, and its PNG."""
-
-    name: str
-    caption: str
-    png: bytes = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim of the paper, the verdict on it, and its details."""
-
-    text: str
-    verdict: str
-    details: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Section:
-    """A section of a report, on one recipe or on all of them.
-
-    Attributes:
-        name: the recipe's.
-        title: the recipe's.
-        source: where the paper has it; empty if it is on all of them.
-        warning: that it was a rehearsal; empty if not.
-        claims: of the paper, each with a verdict.
-        tables: the numbers.
-        pictures: the figures.
-        notes: what is missing, what failed, where it was made.
-        lead: a paragraph that stands first.
-    """
-
-    name: str
-    title: str
-    source: str = ""
-    warning: str = ""
-    claims: tuple[Claim, ...] = ()
-    tables: tuple[Table, ...] = ()
-    pictures: tuple[Picture, ...] = ()
-    notes: tuple[str, ...] = ()
-    lead: str = ""
-
-
-def format_spread(number: Spread | None, digits: int = 3, scale: float = 1.0) -> str:
-    """Format a mean over seeds and its deviation.
-
-    >>> format_spread(Spread(mean=3.3456, std=0.0031, each=[3.3, 3.4]))
-    '3.346 ± 0.003'
-    """
-    if number is None:
-        return NONE
-    tail = "" if number.std is None else f" ± {scale * number.std:.{digits}f}"
-    return f"{scale * number.mean:.{digits}f}{tail}"
-
-
-def format_difference(value: float | None, digits: int = 3, scale: float = 1.0) -> str:
-    """Format a difference with its sign.
-
-    >>> format_difference(-0.0123), format_difference(0.0001), format_difference(None)
-    ('−0.012', '+0.000', '–')
-    """
-    return NONE if value is None else f"{scale * value:+.{digits}f}".replace("-", "−")
-
-
-def format_printed(figure: Figure, *, deviation: bool = False) -> str:
-    """Format a hypervolume of the paper, with as many digits as in print; faces have no deviation.
-
-    >>> figure = Figure(paper=3.34, paper_std=0.01)
-    >>> format_printed(figure), format_printed(figure, deviation=True)
-    ('3.34', '3.34 ± 0.01')
-    """
-    if figure.paper is None:
-        return NONE
-    if figure.paper_std is None:
-        return f"{figure.paper:.3f}"
-    return f"{figure.paper:.2f}" + (f" ± {figure.paper_std:.2f}" if deviation else "")
-
-
-def format_ratio(ratio: float | None) -> str:
-    """Format how many times as fast, with at least two digits.
-
-    >>> [format_ratio(ratio) for ratio in (0.4429, 7.0, 56.6, 1202.4, None)]
-    ['0.44', '7.0', '57', '1,202', '–']
-    """
-    if ratio is None:
-        return NONE
-    digits = 1 - math.floor(math.log10(float(f"{ratio:.1e}"))) if ratio else 0
-    return f"{ratio:,.{max(digits, 0)}f}"
-
-
-def format_duration(seconds: float | None) -> str:
-    """Format seconds, or hours where they are many.
-
-    >>> format_duration(0.123), format_duration(31), format_duration(1554), format_duration(11880)
-    ('0.12 s', '31 s', '1,554 s', '3.30 h')
-    """
-    if seconds is None:
-        return NONE
-    if seconds >= 7200:
-        return f"{seconds / 3600:.2f} h"
-    no_digits = seconds >= 10 or float(seconds).is_integer()
-    return f"{seconds:,.0f} s" if no_digits else f"{seconds:.2f} s"
-
-
-def format_thousands(count: float | None) -> str:
-    """Format a number of parameters as the paper prints it.
-
-    >>> format_thousands(7011), format_thousands(3_243_410)
-    ('7k', '3,243k')
-    """
-    return NONE if count is None else f"{count / 1000:,.0f}k"
-
-
-def describe_progress(experiments: Sequence[ExperimentResult]) -> str:
-    """Return how many experiments are complete, partly done, failed, and not begun."""
-    complete = sum(not experiment.missing for experiment in experiments)
-    parts = [f"{complete} of {len(experiments)} experiments complete"]
-    partly = Counter(
-        (len(experiment.seeds), len(experiment.seeds) + len(experiment.missing))
-        for experiment in experiments
-        if experiment.seeds and experiment.missing
-    )
-    parts += [f"{count} with {done} of {total} seeds" for (done, total), count in partly.items()]
-    failed = sum(experiment.error is not None for experiment in experiments)
-    untouched = sum(not experiment.seeds and experiment.error is None for experiment in experiments)
-    parts += [f"{failed} failed"] if failed else []
-    parts += [f"{untouched} not begun"] if untouched else []
-    return ", ".join(parts)
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Iterate over marks and sentences."""
+        return ((mark, sentence) for sentence, mark in self._marks.items())
 
 
 def sort_methods(experiments: Iterable[ExperimentResult]) -> list[str]:
@@ -202,18 +61,21 @@ def sort_methods(experiments: Iterable[ExperimentResult]) -> list[str]:
     return list(dict.fromkeys([*in_paper, *methods]))
 
 
-def sort_experiments(experiments: Sequence[ExperimentResult]) -> list[ExperimentResult]:
-    """Sort by benchmark, as they come, and then in the order of the paper's table."""
-    benchmarks = list(dict.fromkeys(experiment.benchmark for experiment in experiments))
+def sort_experiments(experiments: Experiments) -> list[ExperimentResult]:
+    """Sort by benchmark, in order of appearance, and then in the order of the paper's table."""
+    benchmarks = list_benchmarks(experiments)
     methods = sort_methods(experiments)
     return sorted(
         experiments, key=lambda e: (benchmarks.index(e.benchmark), methods.index(e.method))
     )
 
 
-def label_experiments(
-    experiments: Sequence[ExperimentResult], *, aside: Sequence[str] = ()
-) -> dict[str, str]:
+def list_benchmarks(experiments: Experiments) -> list[BenchmarkKey]:
+    """Return the benchmarks of experiments, each once."""
+    return list(dict.fromkeys(experiment.benchmark for experiment in experiments))
+
+
+def label_experiments(experiments: Experiments, *, aside: Sequence[str] = ()) -> dict[str, str]:
     """Return a label for each experiment by its name: the method, with settings if they differ.
 
     A method that a benchmark has more than once shows which settings differ there, on all
@@ -223,10 +85,10 @@ def label_experiments(
         experiments: of one recipe.
         aside: settings that are shown elsewhere; experiments that differ in them are no clash.
 
-    >>> own = {"problem": "adult", "protocol": None, "method": "cosmos", "rehearsal": None}
-    >>> own |= {"seeds": [], "missing": [1], "error": None}
+    >>> common = {"problem": "adult", "protocol": None, "method": "cosmos", "rehearsal": None}
+    >>> common |= {"seeds": [], "missing": [1], "error": None}
     >>> first, second = (
-    ...     ExperimentResult(name=name, settings=settings, **own)
+    ...     ExperimentResult(name=name, settings=settings, **common)
     ...     for name, settings in (("a", {}), ("b", {"penalty": 1}))
     ... )
     >>> label_experiments([first, second])
@@ -236,7 +98,7 @@ def label_experiments(
     for experiment in experiments:
         shown = tuple(str(experiment.varied.get(key)) for key in aside)
         key = (experiment.method, experiment.benchmark, shown)
-        alike.setdefault(key, []).append(_training_settings(experiment))
+        alike.setdefault(key, []).append(_get_training_settings(experiment))
     differing: dict[str, set[str]] = {}
     for (method, *_), group in alike.items():
         keys = {key for settings in group for key in settings if key not in aside}
@@ -245,193 +107,301 @@ def label_experiments(
         )
     labels = {}
     for experiment in experiments:
-        settings = _training_settings(experiment)
+        settings = _get_training_settings(experiment)
         shown_settings = {k: v for k, v in settings.items() if k in differing[experiment.method]}
         parts = [method_title(experiment.method), format_settings(shown_settings)]
         labels[experiment.name] = ", ".join(filter(None, parts))
     return labels
 
 
-def _training_settings(experiment: ExperimentResult) -> dict[str, Any]:
+def _get_training_settings(experiment: ExperimentResult) -> dict[str, Any]:
     """Return the settings of an experiment's training that are not the paper's."""
     preset = {} if experiment.preset == "paper" else {"preset": experiment.preset}
     return preset | experiment.variation
 
 
-WIDTH = "Width is the diagonal of the box around the points that no other dominates."
-RULE = (
-    f"{WIDTH} The claim on the penalty holds if the front of the largest one is wider than that "
-    f"of the smallest by more than the noise, and larger ones dominate at most {LITTLE:.0%} of the "
-    "front of the smallest. The claim on alpha holds if the hypervolume varies with alpha by more "
-    "than the noise and the width does not."
-)
-MEANING = (
-    f"The ideal point has the best value of each objective. {WIDTH} Networks for single "
-    "objectives form no front: their points may lie beyond the reference point, so the paper "
-    "counts their ideal point."
-)
-SMOOTH = (
-    "Degrees are the angle between losses and ray. A conditioned network changes smoothly with the "
-    "ray: between the ends of a concave front it passes through points that no weighted sum "
-    "prefers. The penalty asks for losses in the direction of the ray, so more weight on an "
-    "objective raises its loss, while in a weighted sum it lowers it: the order of colours is "
-    "reversed."
-)
-
-
-def build_fronts_table(experiments: Sequence[ExperimentResult]) -> list[Table]:
-    """Build a table of how good and how wide every front is."""
-    done = [experiment for experiment in experiments if experiment.seeds]
-    labels = label_experiments(experiments)
-    columns: Columns = [
-        ("set", lambda e: e.benchmark_title()),
-        ("method", lambda c: labels[c.name]),
-        ("hypervolume", lambda c: format_spread(c.metrics["hypervolume"])),
-        ("of the ideal point", lambda c: format_spread(c.metrics["hypervolume_ideal"])),
-        ("width", lambda c: format_spread(c.metrics["span"]) if c.volume_of == "front" else NONE),
-        ("points", lambda c: str(len(c.front))),
-        ("seeds", lambda c: str(len(c.seeds))),
-    ]
-    table = build_table("The fronts in numbers", sort_experiments(done), columns)
-    return [replace(table, notes={"*": MEANING})]
-
-
-def build_ablation_table(experiments: Sequence[ExperimentResult]) -> list[Table]:
-    """Build a table of hypervolume and width, a row per benchmark and penalty."""
-    grid = list(iterate_grid(experiments))
-    titles = _panel_labels([experiment for _, experiment in grid], aside=GRID)
-    rows_by_title: dict[tuple[str, float], dict[float, ExperimentResult]] = {}
-    for (penalty, alpha), experiment in grid:
-        rows_by_title.setdefault((titles[experiment.name], penalty), {})[alpha] = experiment
-    alphas = sorted({alpha for row in rows_by_title.values() for alpha in row})
-    benchmarks = list(dict.fromkeys(title for title, _ in rows_by_title))
-    rows = []
-    for title, penalty in sorted(rows_by_title, key=lambda key: (benchmarks.index(key[0]), key[1])):
-        texts = [title, f"{penalty:g}"]
-        for result in map(rows_by_title[title, penalty].get, alphas):
-            volume, width = (result.volume, result.metrics["span"]) if result else (None, None)
-            texts += [format_spread(volume), format_spread(width)]
-        rows.append(tuple(texts))
-    head = ("set", "λ", *(text for alpha in alphas for text in (f"HV, α {alpha:g}", "width")))
-    title = "Hypervolume and width by penalty and alpha"
-    return [Table(title, head, tuple(rows), notes={"*": RULE} if rows else {})]
-
-
-def build_convergence_tables(experiments: Sequence[ExperimentResult]) -> list[Table]:
-    """Build tables of validation hypervolume and width over epochs."""
-    titles, head = _panel_labels(experiments), ("epoch", "hypervolume", "of the last", "width")
-    tables = []
-    for experiment in (experiment for experiment in experiments if experiment.course):
-        last = experiment.course[-1].hypervolume.mean
-        rows = tuple(
-            (
-                str(stage.epoch),
-                format_spread(stage.hypervolume),
-                f"{stage.hypervolume.mean / last:.1%}" if last else NONE,
-                format_spread(stage.span),
-            )
-            for stage in experiment.course
-        )
-        tables.append(
-            Table(f"{titles[experiment.name]}: validation fronts over epochs", head, rows)
-        )
-    return tables
-
-
-def _panel_labels(
-    experiments: Sequence[ExperimentResult], *, aside: Sequence[str] = ()
-) -> dict[str, str]:
+def title_benchmarks(experiments: Experiments, *, aside: Sequence[str] = ()) -> dict[str, str]:
     """Return the benchmark of each experiment, with its label where there is more than one."""
     labels = label_experiments(experiments, aside=aside)
     several = len(set(labels.values())) > 1
     return {
-        c.name: c.benchmark_title() + (f", {labels[c.name]}" if several else "")
-        for c in experiments
+        e.name: e.benchmark_title() + (f", {labels[e.name]}" if several else "")
+        for e in experiments
     }
 
 
-def build_intuition_table(experiments: Sequence[ExperimentResult]) -> list[Table]:
-    """Build a table of how much of a true front was reached."""
-    done = [experiment for experiment in experiments if experiment.seeds]
-    sets = list(dict.fromkeys(e.benchmark for e in done))
+def explain_difference(experiment: ExperimentResult) -> list[str]:
+    """Return the known reasons for a difference, or that there is none."""
+    if experiment.comparison is None or experiment.rehearsal is not None:
+        return []
+    reasons = [reason.sentence for reason in experiment.comparison.reasons]
+    return reasons or [UNEXPLAINED] * bool(experiment.comparison.hypervolume.differs)
 
-    def exact(experiment: ExperimentResult) -> str:
-        front = compute_exact_front(experiment.problem)
-        return NONE if front is None else f"{hypervolume(front):.3f}"
 
-    columns: Columns = [
-        ("problem", lambda c: c.benchmark_title(protocol=False)),
-        ("method", lambda c: method_title(c.method)),
-        ("settings", _format_varied),
-        ("hypervolume", lambda c: format_spread(c.volume)),
-        ("of the true front", exact),
-        ("width", lambda c: format_spread(c.metrics["span"])),
-        ("degrees from the ray", lambda c: format_spread(c.metrics["angle"], 1)),
+def is_among_best(experiment: ExperimentResult, experiments: Experiments) -> bool:
+    """Return True if a front is the best of its benchmark, or not worse beyond the noise."""
+    fronts = (
+        e for e in experiments if e.benchmark == experiment.benchmark and e.volume_of == "front"
+    )
+    leader = max(fronts, key=lambda e: e.volume.mean, default=experiment)
+    noise = compute_difference_deviation(experiment.volume, leader.volume) or 0.0
+    gap = leader.volume.mean - experiment.volume.mean
+    return experiment.volume_of == "front" and gap <= DEVIATIONS * noise
+
+
+def describe_training(experiment: ExperimentResult) -> str:
+    """Describe the device of an experiment, and how many seeds and experiments ran at once."""
+    counts = sorted(set(experiment.made.seeds_together), reverse=True)
+    device = " and ".join(map(device_title, experiment.made.device)) or "an unknown device"
+    together = " or ".join(str(count) for count in counts if count > 1)
+    text = f"{together} seeds together" if together else "one seed at a time"
+    text += " and others alone" * (bool(together) and 1 in counts)
+    if experiment.made.side_by_side > 1:
+        text += ", several experiments at the same time, each counted with its share"
+    return f"{device}, {text}"
+
+
+def arrange_table_1(result: RecipeResult) -> dict[str, Any]:
+    """Arrange Table 1 as the paper prints it, a row per label and a column per benchmark."""
+    done, labels = result.done, label_experiments(result.experiments)
+    benchmarks = list_benchmarks(done)
+    # a benchmark under both protocols has a table of its own; the main one shows the paper's
+    paired = [
+        (*key[:2], protocol)
+        for key in benchmarks
+        if key[2] == "paper" and (*key[:2], "clean") in benchmarks
+        for protocol in ("paper", "clean")
     ]
-    ordered = sorted(done, key=lambda experiment: sets.index(experiment.benchmark))
-    return [replace(build_table("What was found", ordered, columns), notes={"*": SMOOTH})]
+    main = [key for key in benchmarks if not (key in paired and key[2] == "clean")]
+    machines = dict.fromkeys(describe_training(e) for e in done if e.benchmark in main)
+    usual_seeds = max(len(experiment.seeds) for experiment in done)
+    return {
+        "main": main,
+        "paired": paired,
+        "rows": _arrange_rows(done, labels, main),
+        "paired_rows": _arrange_rows(done, labels, paired),
+        "titles": {e.benchmark: e.benchmark_title for e in done},
+        "compared": any(experiment.comparison for experiment in done),
+        "usual_seeds": usual_seeds,
+        "seeds": f"mean of {usual_seeds} seeds" if usual_seeds > 1 else "one seed",
+        "timed": any(e.paper.seconds.paper for e in done if e.benchmark in main),
+        "machines": {machine: chr(ord("a") + n) for n, machine in enumerate(machines)},
+        "everywhere": len({describe_training(experiment) for experiment in done}) == 1,
+        "clean_reasons": {key: _list_clean_reasons(done, key) for key in paired},
+        "by_method": {
+            **{method_title(m): [e for e in done if e.method == m] for m in sort_methods(done)},
+            "all": done,
+        },
+    }
 
 
-def _format_varied(experiment: ExperimentResult) -> str:
+def _arrange_rows(
+    done: Experiments, labels: Mapping[str, str], benchmarks: Sequence[BenchmarkKey]
+) -> dict[str, list[ExperimentResult | None]]:
+    """Return by label the experiments on some benchmarks, in the order of the paper's methods."""
+    by_cell = {(e.benchmark, labels[e.name]): e for e in done}
+    order = sort_methods(done)
+    methods = {labels[e.name]: e.method for e in done if e.benchmark in benchmarks}
+    return {
+        label: [by_cell.get((key, label)) for key in benchmarks]
+        for label in sorted(methods, key=lambda label: order.index(methods[label]))
+    }
+
+
+def _list_clean_reasons(done: Experiments, benchmark: BenchmarkKey) -> list[str]:
+    """List what protocol `clean` is known to change on a benchmark."""
+    reasons = (r for e in done if e.benchmark == benchmark for r in explain_difference(e))
+    return list(dict.fromkeys(reason for reason in reasons if "`clean`" in reason))
+
+
+def sum_paper_seconds(experiments: Experiments) -> float:
+    """Return the paper's seconds for all seeds of experiments under its own protocol."""
+    return sum(
+        len(e.seeds) * (e.paper.seconds.paper or 0) for e in experiments if e.protocol != "clean"
+    )
+
+
+def arrange_ablation(result: RecipeResult) -> dict[str, Any]:
+    """Arrange an ablation, a row per benchmark and penalty, two columns per alpha."""
+    grid = list(iterate_grid(result.experiments))
+    titles = title_benchmarks([experiment for _, experiment in grid], aside=GRID)
+    rows: dict[tuple[str, float], dict[float, ExperimentResult]] = {}
+    for (penalty, alpha), experiment in grid:
+        rows.setdefault((titles[experiment.name], penalty), {})[alpha] = experiment
+    order = list(dict.fromkeys(title for title, _ in rows))
+    return {
+        "alphas": sorted({alpha for row in rows.values() for alpha in row}),
+        "rows": sorted(rows.items(), key=lambda row: (order.index(row[0][0]), row[0][1])),
+        "little": f"{LITTLE:.0%}",
+    }
+
+
+def arrange_intuition(result: RecipeResult) -> dict[str, Any]:
+    """Arrange toy problems beside their true fronts."""
+    order = list_benchmarks(result.done)
+    return {"ordered": sorted(result.done, key=lambda e: order.index(e.benchmark))}
+
+
+def compute_exact_volume(problem: str) -> str:
+    """Return the hypervolume of a toy problem's true front as text."""
+    front = compute_exact_front(problem)
+    return NONE if front is None else f"{hypervolume(front):.3f}"
+
+
+def format_varied(experiment: ExperimentResult) -> str:
     """Format what tells an experiment from others with the same method and problem."""
     signs = {"penalty": "λ", "alpha": "α"}
-    texts = (
-        f"{signs[key]} {format_value(v)}" for key, v in experiment.varied.items() if key in signs
-    )
+    texts = (f"{signs[k]} {format_value(v)}" for k, v in experiment.varied.items() if k in signs)
     return ", ".join(texts) or NONE
 
 
-STUDY_MEANING = (
-    "Order is the rank correlation between a goal's weight and minus its loss, for the worst goal: "
-    "1 means that more weight always lowers the loss. Dominated is the share of rays that another "
-    "beats in everything. Utility is the expected weighted sum of the losses over all weights, so "
-    "less is better. Range and box compare with separate networks under the default preset, a "
-    "network for each ray: what share of their range the front covers, and its hypervolume within "
-    "the box around their front, both of mean fronts; a front that lies wholly below theirs may "
-    "be short and still better everywhere. Networks for single objectives form no front."
-)
-
-
-def build_study_table(experiments: Sequence[ExperimentResult]) -> list[Table]:
-    """Build a table of order, range and height of every front, a row per experiment."""
-    done = [experiment for experiment in experiments if experiment.seeds]
-    labels = label_experiments(experiments)
-    separate = {
-        experiment.benchmark: experiment
-        for experiment in done
-        if experiment.method == "separate" and not experiment.variation
+def arrange_study(result: RecipeResult) -> dict[str, Any]:
+    """Arrange fronts beside those of separate networks on the same benchmark."""
+    separate = {e.benchmark: e for e in result.done if e.method == "separate" and not e.variation}
+    numbers = {
+        e.name: front_report(get_front(e), get_front(separate[e.benchmark])).numbers
+        for e in result.done
+        if e.volume_of == "front" and separate.get(e.benchmark, e) is not e
     }
-    beside = {experiment.name: _compare_with(experiment, separate) for experiment in done}
-    columns: Columns = [
-        ("set", lambda e: e.benchmark_title()),
-        ("trained", lambda c: labels[c.name]),
-        ("order", lambda c: format_spread(c.metrics.get("monotonicity"), 2)),
-        ("dominated", lambda c: _format_percent(c, "dominated_share")),
-        ("utility", lambda c: format_spread(c.metrics.get("expected_utility"))),
-        ("hypervolume", lambda c: format_spread(c.volume)),
-        ("range", lambda c: beside[c.name].get("range_covered", NONE)),
-        ("box", lambda c: beside[c.name].get("hypervolume_in_separate_box", NONE)),
-        ("a seed takes", lambda c: format_duration(c.seconds.training.mean)),
-        ("seeds", lambda c: str(len(c.seeds))),
+    return {"beside": numbers}
+
+
+def arrange_faces(result: RecipeResult) -> dict[str, Any]:
+    """Arrange the pairs of tasks that the paper compares, and every problem task by task."""
+    labels = label_experiments(result.experiments)
+    pairs = [e for e in result.done if e.paper.hypervolume.paper]
+    narrow = [
+        e
+        for e in pairs
+        if e.volume_of == "front" and (width := e.metrics["span"]) and width.mean < NARROW
     ]
-    table = build_table("Order, range and height", sort_experiments(done), columns)
-    return [replace(table, notes={"*": STUDY_MEANING})]
-
-
-def _compare_with(
-    experiment: ExperimentResult, separate: dict[BenchmarkKey, ExperimentResult]
-) -> dict[str, str]:
-    """Return the front's numbers beside separate networks on the same benchmark, if any."""
-    other = separate.get(experiment.benchmark)
-    if other is None or other is experiment or experiment.volume_of != "front":
-        return {}
-    numbers = front_report(get_front(experiment), get_front(other)).numbers
+    told = [reason.sentence for e in pairs for reason in e.paper.reasons]
     return {
-        "range_covered": f"{numbers['range_covered']:.0%}",
-        "hypervolume_in_separate_box": f"{numbers['hypervolume_in_separate_box']:.3f}",
+        "pairs": pairs,
+        "narrow": narrow,
+        "overhead": f"{published()['table_celeba']['overhead']:.0%}",
+        "task_tables": list(_list_task_tables(result.done, labels, set(told))),
     }
 
 
-def _format_percent(experiment: ExperimentResult, name: str) -> str:
-    spread = experiment.metrics.get(name)
-    return NONE if spread is None else f"{spread.mean:.0%}"
+def format_overhead(experiment: ExperimentResult, done: Experiments) -> str:
+    """Format how much longer it takes than one network for one task."""
+    same_tasks = [e for e in done if e.benchmark == experiment.benchmark]
+    single_task = [e for e in same_tasks if e.method == "single_task"]
+    if experiment.method == "single_task" or not single_task:
+        return NONE
+    per_network = single_task[0].seconds.training.mean / single_task[0].networks
+    return f"{experiment.seconds.training.mean / per_network - 1:+.1%}".replace("-", "−")
+
+
+@dataclass(frozen=True)
+class TaskColumn:
+    """The tasks of one method: its label, its experiment if there is one, the paper's rates."""
+
+    title: str
+    experiment: ExperimentResult | None
+    paper: Sequence[float] | None
+
+    def format_task(self, index: int, task: str) -> list[str]:
+        """Return our rate, the paper's and the difference; a rehearsal has no difference."""
+        tasks = self.experiment.tasks if self.experiment else None
+        ours = tasks.misclassification[task] if tasks else None
+        paper = None if self.paper is None else self.paper[index]
+        difference = None
+        if self.experiment and ours and paper is not None and self.experiment.rehearsal is None:
+            difference = ours.mean - paper
+        return [
+            format_spread(ours, 2, 100),
+            format_rate(paper),
+            format_difference(difference, 2, 100),
+        ]
+
+
+def _list_task_tables(
+    done: Experiments, labels: Mapping[str, str], told: set[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield for each problem our rate of every task beside the paper's, for both methods.
+
+    Reasons that were told before are referred to.
+    """
+    for problem in dict.fromkeys(experiment.problem for experiment in done):
+        if get_paper_tasks(problem, "cosmos") is None and not _select(done, "cosmos", problem):
+            continue
+        tasks = next(experiment.objectives for experiment in done if experiment.problem == problem)
+        columns = list(_list_task_columns(done, labels, problem, tasks))
+        notes = [
+            f"The networks of Single Task are those of {problem_title(column.experiment.problem)}."
+            for column in columns
+            if column.experiment and column.experiment.problem != problem
+        ]
+        beside_paper = [
+            column.experiment for column in columns if column.experiment and column.paper
+        ]
+        reasons = dict.fromkeys(r.sentence for e in beside_paper for r in e.paper.reasons)
+        notes += [reason for reason in reasons if reason not in told]
+        if told.intersection(reasons):
+            more = "Further reasons" if set(reasons) - told else "Reasons for the differences"
+            notes.append(f"{more}: as above.")
+        told.update(reasons)
+        yield {
+            "problem": problem_title(problem),
+            "columns": [column.title for column in columns],
+            "rows": {
+                task.replace("_", " "): [
+                    text for column in columns for text in column.format_task(index, task)
+                ]
+                for index, task in enumerate(tasks)
+            },
+            "notes": notes,
+        }
+
+
+def _list_task_columns(
+    done: Experiments, labels: Mapping[str, str], problem: str, tasks: Sequence[str]
+) -> Iterator[TaskColumn]:
+    """Yield COSMOS and Single Task, whose networks may be those of a problem with more tasks."""
+    for method in ("cosmos", "single_task"):
+        experiments = _select(done, method, problem)
+        if not experiments and method == "single_task":
+            # a network for one task is the same whatever the other tasks of the problem are
+            experiments = [
+                e
+                for e in _select(done, method)
+                if e.tasks and {*tasks} <= {*e.tasks.misclassification}
+            ][:1]
+        paper = get_paper_tasks(problem, method)
+        yield from (TaskColumn(labels[e.name], e, paper) for e in experiments)
+        if not experiments:
+            yield TaskColumn(method_title(method), None, paper)
+
+
+def _select(done: Experiments, method: str, problem: str | None = None) -> list[ExperimentResult]:
+    """Return the experiments of a method that have rates of tasks, on one problem or on any."""
+    return [e for e in done if e.method == method and e.tasks and problem in (None, e.problem)]
+
+
+TABLES: dict[str, Callable[[RecipeResult], dict[str, Any]]] = {
+    "table": arrange_table_1,
+    "fronts": lambda _: {},
+    "convergence": lambda _: {},
+    "ablation": arrange_ablation,
+    "celeba": arrange_faces,
+    "intuition": arrange_intuition,
+    "study": arrange_study,
+}
+"""By what a recipe shows, the function that arranges its tables."""
+
+
+def describe_progress(experiments: Experiments) -> str:
+    """Return how many experiments are complete, partly done, failed, and not begun."""
+    complete = sum(not experiment.missing for experiment in experiments)
+    parts = [f"{complete} of {len(experiments)} experiments complete"]
+    partly = Counter(
+        (len(e.seeds), len(e.seeds) + len(e.missing)) for e in experiments if e.seeds and e.missing
+    )
+    parts += [f"{count} with {done} of {total} seeds" for (done, total), count in partly.items()]
+    failed = sum(experiment.error is not None for experiment in experiments)
+    untouched = sum(not experiment.seeds and experiment.error is None for experiment in experiments)
+    parts += [f"{failed} failed"] if failed else []
+    parts += [f"{untouched} not begun"] if untouched else []
+    return ", ".join(parts)

@@ -1,0 +1,93 @@
+"""Numbers as the text of a report."""
+
+import math
+
+from paretocosmos.paper.results import Figure, Spread
+
+NONE = "–"
+"""Stands where there is no number."""
+
+
+def format_spread(number: Spread | None, digits: int = 3, scale: float = 1.0) -> str:
+    """Format a mean over seeds and its deviation.
+
+    >>> format_spread(Spread(mean=3.3456, std=0.0031, each=[3.3, 3.4]))
+    '3.346 ± 0.003'
+    """
+    if number is None:
+        return NONE
+    tail = "" if number.std is None else f" ± {scale * number.std:.{digits}f}"
+    return f"{scale * number.mean:.{digits}f}{tail}"
+
+
+def format_difference(value: float | None, digits: int = 3, scale: float = 1.0) -> str:
+    """Format a difference with its sign.
+
+    >>> format_difference(-0.0123), format_difference(0.0001), format_difference(None)
+    ('−0.012', '+0.000', '–')
+    """
+    return NONE if value is None else f"{scale * value:+.{digits}f}".replace("-", "−")
+
+
+def format_printed(figure: Figure, *, deviation: bool = False) -> str:
+    """Format a hypervolume of the paper, with as many digits as in print; faces have no deviation.
+
+    >>> figure = Figure(paper=3.34, paper_std=0.01)
+    >>> format_printed(figure), format_printed(figure, deviation=True)
+    ('3.34', '3.34 ± 0.01')
+    """
+    if figure.paper is None:
+        return NONE
+    if figure.paper_std is None:
+        return f"{figure.paper:.3f}"
+    return f"{figure.paper:.2f}" + (f" ± {figure.paper_std:.2f}" if deviation else "")
+
+
+def format_ratio(ratio: float | None) -> str:
+    """Format how many times as fast, with at least two digits.
+
+    >>> [format_ratio(ratio) for ratio in (0.4429, 7.0, 56.6, 1202.4, None)]
+    ['0.44', '7.0', '57', '1,202', '–']
+    """
+    if ratio is None:
+        return NONE
+    # rounded to two digits first, or 9.96 would have three
+    digits = 1 - math.floor(math.log10(float(f"{ratio:.1e}"))) if ratio else 0
+    return f"{ratio:,.{max(digits, 0)}f}"
+
+
+def format_speedup(seconds: Figure) -> str:
+    """Format how many times faster than the paper a training was."""
+    return format_ratio(seconds.paper / seconds.ours if seconds.paper and seconds.ours else None)
+
+
+def format_duration(seconds: float | None) -> str:
+    """Format seconds, or hours where they are many.
+
+    >>> format_duration(0.123), format_duration(31), format_duration(1554), format_duration(11880)
+    ('0.12 s', '31 s', '1,554 s', '3.30 h')
+    """
+    if seconds is None:
+        return NONE
+    if seconds >= 7200:
+        return f"{seconds / 3600:.2f} h"
+    no_digits = seconds >= 10 or float(seconds).is_integer()
+    return f"{seconds:,.0f} s" if no_digits else f"{seconds:.2f} s"
+
+
+def format_thousands(count: float | None) -> str:
+    """Format a number of parameters as the paper prints it.
+
+    >>> format_thousands(7011), format_thousands(3_243_410)
+    ('7k', '3,243k')
+    """
+    return NONE if count is None else f"{count / 1000:,.0f}k"
+
+
+def format_rate(rate: float | None) -> str:
+    """Format a rate of misclassification in percent, as the paper prints it.
+
+    >>> format_rate(0.0307)
+    '3.07'
+    """
+    return NONE if rate is None else f"{100 * rate:.2f}"

@@ -19,7 +19,7 @@ from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.methods import Separate
-from paretocosmos.nn.conditioning import PerRayEnsemble, networks_of
+from paretocosmos.nn.conditioning import PerRayEnsemble, list_networks
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import even_rays
 from paretocosmos.pareto.metrics import hypervolume
@@ -97,7 +97,7 @@ def test_one_front_has_a_point_for_every_network(
     problem = _points(*(0.5 + at for at in range(objectives)))
     run = _go(tmp_path / "run", problem, method, epochs=2)
     count = _networks(method, objectives)
-    assert len(networks_of(run.model)) == count
+    assert len(list_networks(run.model)) == count
     expected = {
         "mgda": np.full((1, objectives), 1 / objectives),
         "uniform": np.full((1, objectives), 1 / objectives),
@@ -111,7 +111,7 @@ def test_one_front_has_a_point_for_every_network(
     # every point is that of its own network, called by itself
     batch = problem.split("test")
     for network, values, ray in zip(
-        networks_of(run.model), run.front.values, expected, strict=True
+        list_networks(run.model), run.front.values, expected, strict=True
     ):
         with torch.inference_mode():
             outputs = network(batch.inputs, torch.tensor(ray).float())
@@ -280,7 +280,7 @@ def test_networks_with_a_frozen_layer_keep_each_its_own(
             fit("toy_convex", preset="paper", seed=seed, out=tmp_path / f"alone-{seed}", **given),
         )
         fresh = _plan(method, seed, backbone=given["backbone"], settings=given["settings"]).model
-        for begun, network in zip(networks_of(fresh), networks_of(run.model), strict=True):
+        for begun, network in zip(list_networks(fresh), list_networks(run.model), strict=True):
             before, after = dict(begun.named_parameters()), dict(network.named_parameters())
             (name,) = (n for n, p in after.items() if not p.requires_grad and p.ndim > 1)
             assert torch.equal(after[name], before[name].double())
@@ -303,7 +303,7 @@ def _drawn(method: str, seed: int, tmp_path: Path) -> list[tuple[torch.Tensor, t
 def test_networks_begin_differently_and_see_the_data_in_another_order(tmp_path: Path) -> None:
     """Five fresh networks for five vectors, not one copied five times."""
     plan = _plan("pareto_mtl", 1)
-    weights = [next(network.parameters()).detach() for network in networks_of(plan.model)]
+    weights = [next(network.parameters()).detach() for network in list_networks(plan.model)]
     for at, one in enumerate(weights):
         assert all((one - other).abs().max() > 0.05 for other in weights[at + 1 :])
     drawn = _drawn("pareto_mtl", 1, tmp_path)

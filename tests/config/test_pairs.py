@@ -28,7 +28,7 @@ from paretocosmos.nn.conditioning import (
     Hypernet,
     PerRayEnsemble,
     Unconditioned,
-    networks_of,
+    list_networks,
 )
 from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.problems import Problem, Split, load_problem
@@ -55,7 +55,7 @@ def test_a_method_with_rays_of_its_own_has_a_network_for_each(
 ) -> None:
     plan = plan_of(method=method)
     assert isinstance(plan.model, PerRayEnsemble)
-    found = networks_of(plan.model)
+    found = list_networks(plan.model)
     assert len(found) == networks
     assert all(type(network) is Unconditioned for network in found)
     firsts = torch.stack([next(network.parameters()).detach().flatten() for network in found])
@@ -160,7 +160,7 @@ def test_a_method_of_ones_own_with_rays_of_its_own_needs_no_conditioning(
     method: str | Method, settings: dict[str, Any], networks: int
 ) -> None:
     plan = plan_of(method=method, settings=settings)
-    assert [type(network) for network in networks_of(plan.model)] == [Unconditioned] * networks
+    assert [type(network) for network in list_networks(plan.model)] == [Unconditioned] * networks
     assert plan.configuration.conditioning is not None
     assert plan.configuration.conditioning.name == "none"
 
@@ -367,4 +367,4 @@ def test_who_compares_no_gradients_does_not_mind(method: str, tmp_path: Path) ->
         epochs=1,
         out=tmp_path / "run",
     )
-    assert not isinstance(networks_of(run.model)[0], Conditioning)
+    assert not isinstance(list_networks(run.model)[0], Conditioning)

@@ -15,7 +15,7 @@ from paretocosmos.config.build import as_built
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import RunError
 from paretocosmos.nn.backbones.mlp import Mlp
-from paretocosmos.nn.conditioning import networks_of
+from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.registry import Spec
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
@@ -93,7 +93,7 @@ def test_it_is_looked_for_once_however_many_networks_and_seeds(method: str) -> N
     others = [plan.for_seed(seed) for seed in (2, 3)]
     assert LOOKED == ["auto"]
     assert all(other.configuration.backbone == plan.configuration.backbone for other in others)
-    first = [next(network.parameters()) for network in networks_of(plan.model)]
+    first = [next(network.parameters()) for network in list_networks(plan.model)]
     assert all(not torch.equal(first[0], other) for other in first[1:])  # fresh weights each
 
 

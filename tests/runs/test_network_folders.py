@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from paretocosmos import evaluate, registry
 from paretocosmos.config.settings import pairs
 from paretocosmos.errors import RunError
-from paretocosmos.nn.conditioning import Unconditioned, networks_of
+from paretocosmos.nn.conditioning import Unconditioned, list_networks
 from paretocosmos.pareto import Front
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
@@ -140,7 +140,7 @@ def test_a_table_predicts_with_the_nearest_network(tmp_path: Path) -> None:
     inputs = torch.from_numpy(again.table.transform(people)).float()
     for k, ray in enumerate(([0.9, 0.1], [0.1, 0.9])):
         with torch.inference_mode():
-            logits = networks_of(run.model)[k](inputs, torch.tensor(ray)).flatten()
+            logits = list_networks(run.model)[k](inputs, torch.tensor(ray)).flatten()
         found = again.predict(people, ray=ray)
         np.testing.assert_allclose(found, torch.sigmoid(logits).numpy(), rtol=1e-5)
 
@@ -168,13 +168,13 @@ def test_a_network_of_ones_own_is_trained_for_each_ray(method: str, tmp_path: Pa
     before = {name: value.clone() for name, value in model.state_dict().items()}
     run = _go(tmp_path / "run", method, model=model)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    networks = networks_of(run.model)
+    networks = list_networks(run.model)
     assert len(networks) == len(run.front)
     with pytest.raises(RunError, match=r"pass .* as `model`"):
         load_run(run.folder)
     for given in (Own(), run.model):  # one of its kind, or all of them
         again = load_run(run.folder, model=given)
-        assert len(networks_of(again.model)) == len(run.front)
+        assert len(list_networks(again.model)) == len(run.front)
         found = evaluate(again.model, load_problem("toy_convex"), rays=torch.tensor(run.front.rays))
         np.testing.assert_array_equal(found.values, run.front.values)
     if len(run.front) > 1:

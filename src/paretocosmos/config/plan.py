@@ -15,7 +15,7 @@ from paretocosmos.config.settings import (
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Method
-from paretocosmos.nn.conditioning import networks_of
+from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.problems import Problem, hash_data
 from paretocosmos.runtime.torch_private import Dropout, hooked
 
@@ -76,7 +76,7 @@ class Plan:
         Not with buffers that a state dict has or frozen weights, which they would share, nor with
         dropout, whose draws they would.
         """
-        network = networks_of(self.model)[0]
+        network = list_networks(self.model)[0]
         random = (nn.RReLU, nn.MultiheadAttention, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
         kinds = (Dropout, nn.RNNBase, *random)
         return (

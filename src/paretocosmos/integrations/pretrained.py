@@ -30,7 +30,7 @@ from paretocosmos.io.files import (
     write_json,
 )
 from paretocosmos.io.trust import check_names, check_trust
-from paretocosmos.nn.conditioning import Conditioning, PerRayEnsemble, inside
+from paretocosmos.nn.conditioning import Conditioning, PerRayEnsemble, is_inside
 from paretocosmos.pareto.front import Front
 from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import check_count, load_tensors, save_tensors
@@ -172,7 +172,7 @@ def _load(model: Conditioning, place: Path, left_out: object) -> None:
 
 def _frozen(model: Conditioning) -> list[str]:
     every = model.named_parameters(remove_duplicate=False)
-    return [name for name, p in every if inside(name, ("backbone",)) and not p.requires_grad]
+    return [name for name, p in every if is_inside(name, ("backbone",)) and not p.requires_grad]
 
 
 def _digest(tensors: Mapping[str, Tensor]) -> str:

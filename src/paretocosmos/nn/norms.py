@@ -1,4 +1,4 @@
-"""Stand-ins for layers; replacements of batch normalisation, which mixes samples across rays."""
+"""Stand-ins for layers, and replacements of batch normalisation, which mixes rays."""
 
 import copy
 import warnings
@@ -36,7 +36,7 @@ class FrozenNorm(StandIn):
 
     def train(self, mode: bool = True) -> "FrozenNorm":
         super().train(mode)
-        self.layer.eval()
+        self.layer.eval()  # torch's layer would update its statistics in training mode
         return self
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ def with_norm(network: nn.Module, norm: Norm | None, *, depth: int = 1) -> nn.Mo
     """
     if norm not in (None, "keep", "group", "frozen"):
         raise unknown("`norm`", str(norm), ("keep", "group", "frozen"))
-    names = [name for name, part in network.named_modules() if isinstance(part, BatchNorm)]
+    names = [name for name, module in network.named_modules() if isinstance(module, BatchNorm)]
     if norm is None and names:
         warnings.warn(
             f"{type(network).__name__} has {len(names)} batch normalisation layers, whose "
@@ -66,26 +66,27 @@ def with_norm(network: nn.Module, norm: Norm | None, *, depth: int = 1) -> nn.Mo
         )
     if norm in (None, "keep") or not names:
         return network
-    # the weights are shared: who conditions the result copies it once more, weights and all
+    # only the structure is copied: `condition` copies the result once more, weights and all
     shared = {id(weight): weight for weight in (*network.parameters(), *network.buffers())}
     changed = copy.deepcopy(network, shared)
     replace = _to_group_norm if norm == "group" else _to_frozen_norm
     for name in names:
-        other = replace(changed.get_submodule(name), name)
-        if name == "":
-            return other
-        changed.set_submodule(name, other)
+        replacement = replace(changed.get_submodule(name), name)
+        if name == "":  # the network is that one layer
+            return replacement
+        changed.set_submodule(name, replacement)
     return changed
 
 
 def _to_group_norm(layer: Any, name: str) -> nn.Module:
-    """Group normalisation with the same weights."""
+    """Return group normalisation with the same weights."""
     if not type(layer).__module__.startswith("torch."):
         raise ConfigurationError(
             f'norm="group" replaces only torch\'s own layers, found {type(layer).__name__} at '
             f'`{name}`, which may do more: use norm="frozen", or replace it yourself'
         )
     channels: int = layer.num_features
+    # the most groups that divide the channels and are wide enough
     groups = max(
         g
         for g in range(1, MOST_GROUPS + 1)

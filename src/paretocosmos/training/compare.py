@@ -23,7 +23,7 @@ from paretocosmos.errors import (
     unknown,
 )
 from paretocosmos.io.files import sweep
-from paretocosmos.nn.conditioning import networks_of
+from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.pareto.rays import each_alone
 from paretocosmos.problems import Problem, problem_name
 from paretocosmos.runs.folders import choose_folder, refuse_one_run, refuse_other
@@ -328,7 +328,7 @@ def _preflight(plans: Mapping[str, Plan], engine: str) -> None:
     """What a method would refuse when its turn comes is refused before another is trained."""
     for method, plan in plans.items():
         check_engine(engine, plan.device)
-        network = networks_of(plan.model)[0]
+        network = list_networks(plan.model)[0]
         try:
             preflight(network, plan.problem, plan.method, plan.training.batch_size)
         except ParetoCosmosError as error:

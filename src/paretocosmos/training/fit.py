@@ -18,7 +18,7 @@ from paretocosmos.errors import ConfigurationError, DataError, LostProcessError,
 from paretocosmos.io.files import sweep
 from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
-from paretocosmos.nn.conditioning import networks_of
+from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.problems import Problem
 from paretocosmos.problems.streams.reading import lost, reports_dead_worker
 from paretocosmos.runs.folders import Job, choose_run_folders, claim_runs, flatten, with_resume_hint
@@ -264,7 +264,7 @@ def _train(
     """
     lead, folder = jobs[0]
     stacked = stacked and _stackable(lead, processes)
-    networks = len(jobs) * len(networks_of(lead.model))
+    networks = len(jobs) * len(list_networks(lead.model))
     try:
         with on_capture_stream(lead.device):
             # no name for them: what ran out of memory must be let go
@@ -316,6 +316,6 @@ def _together(plan: Plan) -> bool:
     A GPU is hardly used by one small network. A CPU is, unless the network is so small that most of
     the time goes into asking for its operations.
     """
-    weights = sum(p.numel() for p in networks_of(plan.model)[0].parameters())
+    weights = sum(p.numel() for p in list_networks(plan.model)[0].parameters())
     small = len(plan.problem.input_shape) == 1 and weights * plan.training.batch_size < SMALL_STEP
     return plan.stackable and (plan.device.type == "cuda" or small)

@@ -10,7 +10,7 @@ from paretocosmos.evaluation.evaluate import evaluate_shares, evaluation_mode, p
 from paretocosmos.evaluation.samples import Samples, move_batch
 from paretocosmos.io.files import one_line
 from paretocosmos.methods import Method
-from paretocosmos.nn.conditioning import inside
+from paretocosmos.nn.conditioning import is_inside
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import SPLITS, Problem, Source, scored_on, shares_of, split_of
@@ -192,7 +192,7 @@ def _check_shared(
     shared = {
         name: parameter
         for name, parameter in model.named_parameters()
-        if parameter.requires_grad and not inside(name, apart)
+        if parameter.requires_grad and not is_inside(name, apart)
     }
     if not shared:
         raise ConfigurationError(

@@ -23,7 +23,7 @@ from paretocosmos.evaluation.postprocessing import compute_quality, fit_postproc
 from paretocosmos.evaluation.samples import Shares
 from paretocosmos.io.files import write_json
 from paretocosmos.methods import Method, State
-from paretocosmos.nn.conditioning import Conditioning, networks_of, training_task
+from paretocosmos.nn.conditioning import Conditioning, list_networks, training_task
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
@@ -204,7 +204,7 @@ class SeedRun:
         self.model = to_device_layout(copy.deepcopy(plan.model), plan.device)
         if not self.model.training:  # a part that was frozen on purpose stays in its mode
             self.model.train()
-        self.networks = networks_of(self.model)
+        self.networks = list_networks(self.model)
         objectives = len(plan.problem.objectives)
         self.task = training_task(self.networks[0], plan.problem.objectives)
         self.trained = [objective.name for objective in self.task.objectives]

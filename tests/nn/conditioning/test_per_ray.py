@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.conditioning import Concat, PerRayEnsemble, Unconditioned, networks_of
+from paretocosmos.nn.conditioning import Concat, PerRayEnsemble, Unconditioned, list_networks
 from paretocosmos.pareto import even_rays, sample_rays
 
 
@@ -44,7 +44,7 @@ def test_the_network_of_the_nearest_ray_answers(objectives: int) -> None:
         ]
         nearest = int(np.argmin(angles))
         assert model(torch.zeros(3, 2), ray).tolist() == [[nearest]] * 3
-        network = networks_of(model)[nearest]
+        network = list_networks(model)[nearest]
         assert isinstance(network, Constant)
         assert network.told == pytest.approx(own[nearest].tolist())  # its own, not the one asked
     for k in range(5):
@@ -117,7 +117,7 @@ def test_networks_are_copies_and_share_nothing(
 ) -> None:
     given = make(nn.Linear(2, 2))
     model = PerRayEnsemble(given, even_rays(3, 2))
-    found = networks_of(model)
+    found = list_networks(model)
     assert len(found) == 3
     assert len({p.data_ptr() for p in model.parameters()}) == 6
     before = given[0].weight.clone()  # type: ignore[operator]
@@ -144,7 +144,7 @@ def test_a_deep_copy_is_another_model() -> None:
     model = _several(3, 2)
     twin = copy.deepcopy(model)
     with torch.no_grad():
-        networks_of(twin)[1].number.fill_(7)  # type: ignore[operator]
+        list_networks(twin)[1].number.fill_(7)  # type: ignore[operator]
     ray = model.rays[1]
     assert (model(torch.zeros(1, 2), ray).item(), twin(torch.zeros(1, 2), ray).item()) == (1, 7)
 
@@ -171,7 +171,7 @@ def test_a_ray_of_another_length_is_refused() -> None:
 
 def test_one_network_is_itself() -> None:
     network = Unconditioned(nn.Linear(2, 2), 2)
-    assert networks_of(network) == [network]
+    assert list_networks(network) == [network]
 
 
 def test_what_reads_the_ray_is_what_does_so_in_its_networks() -> None:

@@ -10,7 +10,7 @@ from torch.autograd.functional import jacobian
 from torch.func import functional_call
 
 from paretocosmos.methods import Cosmos, Epo, Mgda, ParetoMtl
-from paretocosmos.nn.conditioning import Unconditioned, inside
+from paretocosmos.nn.conditioning import Unconditioned, is_inside
 from paretocosmos.training.engine.gradients import LossGradients, find_head_modules
 
 DOUBLE = torch.float64
@@ -194,8 +194,8 @@ def _weighted_is_a_backward_pass(
     ],
 )
 def test_a_parameter_belongs_to_a_module_by_whole_names(name: str, expected: bool) -> None:
-    assert inside(name, ("head", "tasks.left")) == expected
-    assert not inside(name, ())
+    assert is_inside(name, ("head", "tasks.left")) == expected
+    assert not is_inside(name, ())
 
 
 class Declared(nn.Module):

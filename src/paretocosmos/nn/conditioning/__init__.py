@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from paretocosmos.nn.conditioning.base import (
     Conditioning,
     TrainingTask,
-    heads_of,
-    inside,
+    find_heads,
+    is_inside,
     training_task,
 )
-from paretocosmos.nn.conditioning.unconditioned import PerRayEnsemble, Unconditioned, networks_of
+from paretocosmos.nn.conditioning.unconditioned import PerRayEnsemble, Unconditioned, list_networks
 
 if TYPE_CHECKING:
     from paretocosmos.nn.conditioning.concat import Concat
@@ -37,9 +37,9 @@ __all__ = [
     "TrainingTask",
     "TransposedConv",
     "Unconditioned",
-    "heads_of",
-    "inside",
-    "networks_of",
+    "find_heads",
+    "is_inside",
+    "list_networks",
     "training_task",
 ]
 

@@ -15,8 +15,11 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Inputs, Outputs
 
+# Names of the parameters that torch's old `weight_norm` and `spectral_norm` compute a weight from.
+SOURCE_ENDINGS = ("_g", "_orig")
 
-def heads_of(network: nn.Module) -> tuple[str, ...]:
+
+def find_heads(network: nn.Module) -> tuple[str, ...]:
     """Return the modules that serve single objectives, by dotted name, if a network declares them.
 
     Its attribute `heads` holds their names, or is the module itself. Anything else of that name,
@@ -30,22 +33,22 @@ def heads_of(network: nn.Module) -> tuple[str, ...]:
     return tuple(names) if are_names else ()
 
 
-def inside(name: str, modules: tuple[str, ...]) -> bool:
+def is_inside(name: str, modules: tuple[str, ...]) -> bool:
     """Return True if a module or parameter is, or belongs to, one of these, by dotted names."""
     return any(f"{name}.".startswith(f"{module}.") for module in modules)
 
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """What training optimises, where that may be something else than a network's own outputs.
+    """The network and objectives that training optimises, if not a network's own outputs.
 
     Attributes:
         network: ``forward(inputs, ray) -> outputs``; shares its parameters, and their names, with
             the whole network.
         objectives: what reads these outputs.
-        fit: sets what the ray enters by, given outputs and targets of training rows after an epoch,
-            and ``quick=True`` while training goes on. `None` where the ray enters the network; else
-            training sees no ray.
+        fit: called after an epoch with outputs and targets of training rows, sets the numbers
+            through which the ray acts; with ``quick=True`` while training goes on. `None` if the
+            ray enters the network; else training sees no ray.
         at_rays: with `fit`, turns these outputs into those of the whole network at N rays.
     """
 
@@ -93,8 +96,9 @@ class Conditioning(nn.Module, ABC):
 
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__()
-        self.__dict__.setdefault("settings", {})  # of one without a constructor of its own
-        self.ends: Tensor | None
+        # empty unless a subclass's constructor has recorded its own (`_record_settings`)
+        self.__dict__.setdefault("settings", {})
+        self.ends: Tensor | None  # a buffer, so that it is saved and moves with the weights
         self.register_buffer("ends", None)
         self.objectives = _to_int(objectives)
         if self.objectives < 1:
@@ -120,11 +124,11 @@ class Conditioning(nn.Module, ABC):
     @property
     def heads(self) -> tuple[str, ...]:
         """The modules that serve single objectives, by dotted name, where the backbone says so."""
-        return tuple(f"backbone.{name}" for name in heads_of(self.backbone))
+        return tuple(f"backbone.{name}" for name in find_heads(self.backbone))
 
     @property
     def includes_ends(self) -> bool:
-        """Whether the ends of the simplex are worth asking for, once the network is trained."""
+        """True if the ends of the simplex are worth asking for, once the network is trained."""
         return self.ends is not None
 
     @property
@@ -135,7 +139,7 @@ class Conditioning(nn.Module, ABC):
         that puts parameters into the backbone names those too.
         """
         names = (name for name, _ in self.named_parameters())
-        return frozenset(name for name in names if not inside(name, ("backbone",)))
+        return frozenset(name for name in names if not is_inside(name, ("backbone",)))
 
     @abstractmethod
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
@@ -152,7 +156,7 @@ class Conditioning(nn.Module, ABC):
         """
 
     def at(self, ray: Tensor | Sequence[float], *, merge: bool = False) -> nn.Module:
-        """The network at one ray: an ordinary module, called as the network was, without a ray.
+        """Return the network at one ray: an ordinary module that is called without a ray.
 
         It shares its weights with this one. Methods and attributes of the network, such as
         `generate` and `config`, are there too.
@@ -169,6 +173,7 @@ class Conditioning(nn.Module, ABC):
         >>> type(model.at([0.7, 0.3], merge=True)).__name__
         'Sequential'
         """
+        # imported late: that module imports all conditionings, which import this one
         from paretocosmos.nn.conditioning.fixed_ray import fix_ray
 
         return fix_ray(self, ray, merge=merge)
@@ -202,13 +207,13 @@ class Conditioning(nn.Module, ABC):
         A mapping becomes keywords. It stays one argument where `forward` has no parameters of
         these names, as in ``forward(batch: dict)``.
         """
-        # every call is one for whole inputs: a cache would only hold memory, and cannot be vmapped
+        # each call sees whole inputs: a cache would only take memory, and vmap cannot return one
         defaults: dict[str, Any] = {"use_cache": False} if self.has_cache else {}
         if not isinstance(inputs, Mapping):
             return (inputs,), defaults
         names = self._keywords
-        whole = names is not None and inputs and not any(name in names for name in inputs)
-        return ((inputs,), defaults) if whole else ((), defaults | dict(inputs))
+        as_one = names is not None and inputs and not any(name in names for name in inputs)
+        return ((inputs,), defaults) if as_one else ((), defaults | dict(inputs))
 
     def rays_for(self, ray: Tensor) -> Tensor:
         """Check a ray's last axis and bring it to ``[G, J]``, between the useful ends."""
@@ -226,7 +231,8 @@ class Conditioning(nn.Module, ABC):
         self.ends = ends.to(next(self.parameters()).device)
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
-        if f"{prefix}ends" in state_dict and self.ends is None:  # trained, and calibrated since
+        # a trained network is calibrated; a new one has `None`, which torch would not load into
+        if f"{prefix}ends" in state_dict and self.ends is None:
             self.calibrate(torch.empty(self.objectives, self.objectives))
         super()._load_from_state_dict(state_dict, prefix, *args)
 
@@ -240,7 +246,7 @@ def _get_keywords(network: nn.Module) -> frozenset[str] | None:
 
 
 def _has_cache(network: nn.Module) -> bool:
-    """Return whether a language model of `transformers` may keep keys and values between calls."""
+    """Return True if a language model of `transformers` may keep keys and values between calls."""
     base: Any = getattr(network, "get_base_model", lambda: network)  # of a model of PEFT
     return "use_cache" in inspect.signature(base().forward).parameters
 
@@ -252,9 +258,9 @@ def _copy_computed_weights(network: nn.Module) -> dict[int, Tensor]:
     """
     return {
         id(weight): weight.detach().clone()
-        for part in network.modules()
-        for name, weight in vars(part).items()
-        if isinstance(weight, Tensor) and any(hasattr(part, name + of) for of in ("_g", "_orig"))
+        for module in network.modules()
+        for name, weight in vars(module).items()
+        if isinstance(weight, Tensor) and any(hasattr(module, name + end) for end in SOURCE_ENDINGS)
     }
 
 
@@ -265,6 +271,7 @@ def _record_settings(build: Callable[..., None]) -> Callable[..., None]:
     def build_and_record(self: Conditioning, *args: Any, **named: Any) -> None:
         arguments = ("backbone", "objectives")
         settings = {name: value for name, value in named.items() if name not in arguments}
+        # a subclass's constructor comes first and calls that of its base with other settings
         self.__dict__.setdefault("settings", settings)
         build(self, *args, **named)
 
@@ -272,7 +279,7 @@ def _record_settings(build: Callable[..., None]) -> Callable[..., None]:
 
 
 def _to_int(objectives: object) -> int:
-    try:
+    try:  # numpy's integers too
         return operator.index(objectives)  # type: ignore[arg-type]
     except TypeError as error:
         raise ConfigurationError(

@@ -19,6 +19,7 @@ from paretocosmos.nn.conditioning.sample_layout import (
     add_terms,
     move_samples_back,
     move_samples_first,
+    stack_outputs,
 )
 from paretocosmos.runtime.torch_private import hooked
 from paretocosmos.types import Inputs, Outputs, map_tensors
@@ -49,11 +50,11 @@ class Split(ConditionedLayer, ABC, Generic[Layer]):
         fan_in, added = layer.weight[0].numel(), ray.weight[0].numel()
         if zero:
             nn.init.zeros_(ray.weight)
-        else:
+        else:  # the bound of torch's own layers, kaiming_uniform_ with a = sqrt(5)
             bound = 1 / math.sqrt(fan_in + added)
             nn.init.uniform_(ray.weight, -bound, bound)
         if joined:
-            with torch.no_grad():
+            with torch.no_grad():  # from the bound of `fan_in` inputs to that of all of them
                 for weight in layer.parameters():
                     weight.mul_(math.sqrt(fan_in / (fan_in + added)))
 
@@ -78,7 +79,7 @@ class SplitLinear(Split[nn.Linear]):
             # one ray for the whole batch is a bias
             shift = torch.addmv(self.layer.bias, self.ray.weight, rays[0])
             return F.linear(inputs, self.layer.weight, shift)
-        axis = axis if several else FIRST
+        axis = axis if several else FIRST  # one term broadcasts, wherever the samples are
         features = move_samples_first(self.layer(inputs), axis)
         return move_samples_back(add_terms(features, self.ray(rays), batching), axis)
 
@@ -129,6 +130,7 @@ class FirstLayerConditioning(InjectedConditioning, Generic[Layer]):
                 "both: set one of them to false"
             )
         self.where = self._find_first_layer() if layer is None else layer
+        # a place that the caller chose is tried out at the first call: it may have no effect
         self._named = () if layer is None else (layer,)
         try:
             entered = self.backbone.get_submodule(self.where)
@@ -143,7 +145,7 @@ class FirstLayerConditioning(InjectedConditioning, Generic[Layer]):
                 "another conditioning"
             )
         check_is_called(self.backbone, self.where)
-        self._put(self._split(entered, zero=zero, joined=joined))
+        self._insert(self._split(entered, zero=zero, joined=joined))
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -160,17 +162,17 @@ class FirstLayerConditioning(InjectedConditioning, Generic[Layer]):
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         rays = self.rays_for(rays)
         layout = self._layout(inputs, self._terms(rays))
-        stacked: Outputs
         if layout is not None and layout.samples_first and layout.blocks == (FIRST,):
             try:
+                # the layer repeats each sample once per ray; what comes after sees N * B samples
                 outputs = self._call_with(inputs, self._terms(rays), "each")
-                stacked = map_tensors(lambda out: torch.unflatten(out, 0, (len(rays), -1)), outputs)
-                return stacked
+                by_ray: Outputs = map_tensors(
+                    lambda out: torch.unflatten(out, 0, (len(rays), -1)), outputs
+                )
+                return by_ray
             except (RuntimeError, ValueError):
                 pass  # samples bypassed the layer (a skip connection), or were counted before it
-        alone = [self._call_with(inputs, self._terms(ray)) for ray in rays.unsqueeze(1)]
-        stacked = map_tensors(lambda *outs: torch.stack(outs), *alone)
-        return stacked
+        return stack_outputs(self._call_with(inputs, self._terms(ray)) for ray in rays.unsqueeze(1))
 
     def _terms(self, rays: Tensor) -> list[Tensor]:
         split: Any = self.backbone.get_submodule(self.where)
@@ -178,7 +180,7 @@ class FirstLayerConditioning(InjectedConditioning, Generic[Layer]):
 
     def _find_first_layer(self) -> str:
         named = getattr(self.backbone, "first_layer", None)
-        if isinstance(named, str):
+        if isinstance(named, str):  # a `Backbone` says so itself
             return named
         candidates = self._find_layers()
         if not candidates:
@@ -191,6 +193,7 @@ class FirstLayerConditioning(InjectedConditioning, Generic[Layer]):
     def _find_layers(self) -> list[str]:
         modules = self.backbone.named_modules()
         names = [name for name, module in modules if isinstance(module, self._kind)]
+        # a module that reads a layer's weights instead of calling it would skip the ray
         return [name for name in names if find_opaque_parent(self.backbone, name) is None]
 
     def _describe_candidates(self) -> str:

@@ -22,6 +22,7 @@ from paretocosmos.nn.conditioning.sample_layout import (
     count_samples,
     move_samples_back,
     move_samples_first,
+    stack_outputs,
 )
 from paretocosmos.types import Inputs, Outputs, map_tensors
 
@@ -51,10 +52,10 @@ class Modulated(ConditionedLayer):
         """Scale and shift features along an axis of channels, counted from the start."""
         terms = self.current().term.to(features.device, features.dtype)
         groups = terms.shape[0]
-        elsewhere = groups > 1 and samples_at != FIRST
-        if elsewhere:
+        must_move = groups > 1 and samples_at != FIRST
+        if must_move:
             features = move_samples_first(features, samples_at)
-            axis += axis < samples_at.axis
+            axis += axis < samples_at.axis  # axes in front of the samples moved one back
         samples = features.shape[0]
         check_group_count(samples, groups)
         grouped = groups not in (1, samples)
@@ -63,14 +64,16 @@ class Modulated(ConditionedLayer):
         shape = [1] * features.ndim
         shape[0], shape[axis] = groups, self.channels
         scale, shift = (term.reshape(shape) for term in terms.chunk(2, dim=-1))
+        # not (1 + γ)·x + β: in half precision, adding 1 would round γ to two digits
         changed = torch.addcmul(features + shift, features, scale)
         if grouped:
             changed = changed.flatten(0, 1)
-        return move_samples_back(changed, samples_at) if elsewhere else changed
+        return move_samples_back(changed, samples_at) if must_move else changed
 
     def _find_channel_axis(self, features: Tensor) -> int:
         """Return the axis of the channels."""
         last = features.ndim - 1
+        # [B, C, T] of a 1d convolution and [B, T, C] of a transformer look alike
         channels_first = last > 1 and (self._first_of_three if last == 2 else self._first_of_more)
         for axis in (1, last) if channels_first else (last, min(1, last)):
             if axis != self.current().axis.axis and features.shape[axis] == self.channels:
@@ -104,9 +107,9 @@ class ModulatedRecurrent(Modulated):
         directions = self.channels // hidden.shape[-1]
         inner, last = hidden[:-directions], hidden[-directions:]
         rows = last.movedim(0, -2).flatten(-2)  # [B, directions * H], or one sample's without B
-        alone = rows.ndim == 1
-        rows = self._modulate(rows.unsqueeze(0) if alone else rows, 1, FIRST)
-        rows = rows.squeeze(0) if alone else rows
+        unbatched = rows.ndim == 1
+        rows = self._modulate(rows.unsqueeze(0) if unbatched else rows, 1, FIRST)
+        rows = rows.squeeze(0) if unbatched else rows
         return torch.cat([inner, rows.unflatten(-1, (directions, -1)).movedim(-2, 0)])
 
 
@@ -168,25 +171,26 @@ class Film(InjectedConditioning):
             raise ConfigurationError("`layer` names the blocks to scale and shift, found none")
         blocks: dict[nn.Module, str] = {}
         for place in places:
-            blocks.setdefault(
-                self._get_block(place), place
-            )  # used in several places it is still one
+            # used in several places it is still one
+            blocks.setdefault(self._get_block(place), place)
         self._blocks = tuple(blocks.values())
         self._named = self._blocks if named is not None else ()
+        # before anything is replaced: conditioned layers would hide what they contain
         widths = [self._find_width(place) for place in self._blocks]
         if rank > 0:
             self._adapt(rank)
         for place, block_width in zip(self._blocks, widths, strict=True):
             block = self._get_block(place)
             modulated = ModulatedRecurrent if is_recurrent(block) else Modulated
-            self._put(modulated(block, block_width))
+            self._insert(modulated(block, block_width))
+        # named anew: a layer inside a modulated block is now called `block.layer`
         modules = self.backbone.named_modules()
         self._layers = tuple(name for name, module in modules if isinstance(module, LowRank))
         self._sizes = [2 * block_width.channels for block_width in widths]
         self.perceptron = nn.Sequential(
             nn.Linear(objectives, width), nn.SiLU(), nn.Linear(width, sum(self._sizes))
         )
-        for parameter in self.perceptron[2].parameters():
+        for parameter in self.perceptron[2].parameters():  # γ = β = 0: outputs start unchanged
             nn.init.zeros_(parameter)
         self.perceptron.to(widths[0].like)
 
@@ -208,14 +212,11 @@ class Film(InjectedConditioning):
         # hardly anything is the same for all rays, so that there is little to share
         terms = self._terms(rays := self.rays_for(rays))
         layout = self._layout(inputs, terms)
-        outputs: Outputs
         if layout is None or not layout.samples_first:
-            alone = [
+            return stack_outputs(
                 self._call_with(inputs, [term[index : index + 1] for term in terms])
                 for index in range(len(rays))
-            ]
-            outputs = map_tensors(lambda *outs: torch.stack(outs), *alone)
-            return outputs
+            )
         samples = count_samples(inputs, 0)
 
         def repeat(tensor: Tensor) -> Tensor:
@@ -228,8 +229,10 @@ class Film(InjectedConditioning):
             for block in layout.blocks
         ]
         repeated = self._run(map_tensors(repeat, inputs), terms, axes=axes)
-        outputs = map_tensors(lambda out: torch.unflatten(out, 0, (len(rays), -1)), repeated)
-        return outputs
+        by_ray: Outputs = map_tensors(
+            lambda out: torch.unflatten(out, 0, (len(rays), -1)), repeated
+        )
+        return by_ray
 
     def _adapt(self, rank: int) -> None:
         """Let the weights of every layer move with the ray."""
@@ -240,7 +243,7 @@ class Film(InjectedConditioning):
                 f"{type(self.backbone).__name__}: set it to 0"
             )
         for layer in [self.backbone.get_submodule(place) for place in places]:
-            self._put(make_low_rank(layer, self.objectives, rank))
+            self._insert(make_low_rank(layer, self.objectives, rank))
 
     def _find_blocks(self) -> tuple[str, ...]:
         blocks = find_blocks(self.backbone)

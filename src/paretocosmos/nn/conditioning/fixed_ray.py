@@ -1,4 +1,4 @@
-"""A conditioned network at one preference, as an ordinary module."""
+"""A conditioned network at one preference, as an ordinary module, or merged into its weights."""
 
 import copy
 import inspect
@@ -66,11 +66,11 @@ class FixedRay(nn.Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            if name.startswith("__"):
+            if name.startswith("__"):  # copying and pickling must not use the backbone's methods
                 raise
         model: Any = super().__getattr__("conditioned")
         attribute = getattr(model.backbone, name)
-        if not inspect.ismethod(attribute):
+        if not inspect.ismethod(attribute):  # such as `config`; only methods call the network
             return attribute
         if name in WRITE_METHODS:
             return getattr(merge_ray(model, self.ray), name)
@@ -92,15 +92,15 @@ def fix_ray(model: Conditioning, ray: Tensor | Sequence[float], *, merge: bool) 
             f"`at` takes one ray, found {1 + len(more)}: call the model with all of them, "
             "`model(inputs, rays)`"
         )
-    if isinstance(ray, Tensor):  # in the precision it has
+    if isinstance(ray, Tensor):  # `as_rays` rounds to float32; a network may be float64
         one_ray = ray.detach().reshape(-1)
-    if isinstance(model, PerRayEnsemble):
+    if isinstance(model, PerRayEnsemble):  # the network that was trained for the nearest ray
         network, its_ray = model.nearest(one_ray)
         if isinstance(network, Conditioning):
             return fix_ray(network, its_ray, merge=merge)
     like = next((p for p in model.parameters() if p.is_floating_point()), one_ray)
-    placed = one_ray.to(like.device, like.dtype)
-    return merge_ray(model, placed) if merge else FixedRay(model, placed)
+    one_ray = one_ray.to(like.device, like.dtype)
+    return merge_ray(model, one_ray) if merge else FixedRay(model, one_ray)
 
 
 def _get_argument_names(network: nn.Module) -> tuple[str, ...]:
@@ -121,23 +121,22 @@ NORMS = (BatchOrInstanceNorm, nn.LayerNorm, nn.GroupNorm)
 def merge_ray(model: Conditioning, ray: Tensor) -> nn.Module:
     """Copy the network and fold one ray ``[J]`` into its own weights, where that is exact.
 
-    While the network is called under a ray, a conditioned layer knows what the ray amounts to. If
-    that is a matrix or a bias, it is added to the layer's own, and the layer takes its place again.
+    Under a ray, what a conditioned layer adds is often a matrix, a bias, or a scale per channel.
+    Then the layer's own weights can be changed instead, and it replaces the conditioned one.
 
     Raises:
         ConfigurationError: where the outputs would not be those of the model at that ray.
     """
     if isinstance(model, Hypernet):
         return model.network_at(ray)
-    whole = copy.deepcopy(model)
+    if not isinstance(model, InjectedConditioning | Unconditioned):
+        raise _make_merge_error(f"{type(model).__name__} does not enter the network by its weights")
     with torch.no_grad():
-        if not isinstance(whole, InjectedConditioning | Unconditioned):
-            raise _cannot_merge(f"{type(model).__name__} does not enter the network by its weights")
-        network: nn.Module = whole.with_ray(ray, _fold_layers)
+        network: nn.Module = copy.deepcopy(model).with_ray(ray, _fold_layers)
     return network
 
 
-def _cannot_merge(reason: str) -> ConfigurationError:
+def _make_merge_error(reason: str) -> ConfigurationError:
     return ConfigurationError(
         f"`merge` must fold the ray into the weights exactly, but {reason}: use `at(ray)` "
         "without `merge`"
@@ -146,13 +145,14 @@ def _cannot_merge(reason: str) -> ConfigurationError:
 
 def _fold_layers(network: nn.Module) -> nn.Module:
     """Replace the conditioned layers by folded ones, the innermost first."""
-    places = [
+    conditioned_layers = [
         (name, module)
         for name, module in network.named_modules()
         if isinstance(module, ConditionedLayer)
     ]
-    for name, conditioned in reversed(places):  # what is inside another comes after it
-        layer = _fold(network, name, conditioned)
+    # `named_modules` yields a module before those inside it, whose names folding would change
+    for name, conditioned in reversed(conditioned_layers):
+        layer = _fold_layer(network, name, conditioned)
         modules = network.named_modules(remove_duplicate=False)
         for path in [path for path, module in modules if module is conditioned]:
             if path == "":
@@ -162,50 +162,53 @@ def _fold_layers(network: nn.Module) -> nn.Module:
     return network
 
 
-def _fold(network: nn.Module, path: str, conditioned: ConditionedLayer) -> nn.Module:
+def _fold_layer(network: nn.Module, path: str, conditioned: ConditionedLayer) -> nn.Module:
     """Return the layer inside, changed as the current ray changes it."""
     term = conditioned.current().term[0]
     layer: nn.Module = conditioned.layer
     if isinstance(conditioned, LowRank):
         base = get_base_layer(layer)  # of an adapter: what that adds stays beside it
         _check_own_weight(network, path, base)
+        # B diag(c) A, with each entry of the term repeated for its ranks
         rank = conditioned.writes.shape[1] // len(term)
         scales = term.to(conditioned.writes).repeat_interleave(rank)
         change = (conditioned.writes * scales) @ conditioned.reads.weight.flatten(1)
-        _add(base, change, None if conditioned.shifts is None else term @ conditioned.shifts)
-    elif isinstance(conditioned, SplitLinear):
+        _add_to_weights(
+            base, change, None if conditioned.shifts is None else term @ conditioned.shifts
+        )
+    elif isinstance(conditioned, SplitLinear):  # W_x x + W_r r: a constant that joins the bias
         _check_own_weight(network, path, layer)
-        _add(layer, None, conditioned.ray.weight @ term)
+        _add_to_weights(layer, None, conditioned.ray.weight @ term)
     elif isinstance(conditioned, Modulated):
-        last = layer
+        last = layer  # the layer whose outputs are scaled, through any plain sequences
         while type(last) is nn.Sequential and len(last):
             last = last[-1]
         if not _can_scale(last):
-            raise _cannot_merge(
+            raise _make_merge_error(
                 f"the scale and shift at `{path}` come after {type(layer).__name__}, which does "
                 "not end in a linear layer, a convolution, or a normalisation with a bias"
             )
         _check_own_weight(network, path, last)
         scale, shift = term.chunk(2)
-        _scale(last, 1 + scale, shift)
+        _scale_weights(last, 1 + scale, shift)
     else:
         kind = type(layer).__name__
-        raise _cannot_merge(f"what the ray adds at `{path}` is no weight of {kind}")
+        raise _make_merge_error(f"what the ray adds at `{path}` is no weight of {kind}")
     return layer
 
 
 def _check_own_weight(network: nn.Module, path: str, layer: nn.Module) -> None:
     """Raise if a layer's weight is shared with another, or computed from other parameters."""
     if parametrize.is_parametrized(layer):
-        raise _cannot_merge(f"the weight at `{path}` is computed by a parametrisation")
+        raise _make_merge_error(f"the weight at `{path}` is computed by a parametrisation")
     holders = Counter(
         parameter for module in network.modules() for parameter in module.parameters(recurse=False)
     )
     if holders[layer.weight] > 1:  # type: ignore[index]
-        raise _cannot_merge(f"the weight at `{path}` is shared with another layer")
+        raise _make_merge_error(f"the weight at `{path}` is shared with another layer")
 
 
-def _add(layer: Any, weight: Tensor | None, bias: Tensor | None) -> None:
+def _add_to_weights(layer: Any, weight: Tensor | None, bias: Tensor | None) -> None:
     """Add to a layer's weight ``[O, ...]``, given as ``[O, I]``, and to its bias ``[O]``."""
     if weight is not None:
         layer.weight.add_(weight.T if is_conv1d(layer) else weight.view_as(layer.weight))
@@ -222,16 +225,17 @@ def _can_scale(layer: nn.Module) -> bool:
     kind = next((kind for kind in (*MATRICES, *NORMS) if isinstance(layer, kind)), None)
     if kind is None:
         return is_conv1d(layer)
-    if kind in NORMS:
+    if kind in NORMS:  # one without a bias has nowhere to put the shift
         flat = not isinstance(layer, nn.LayerNorm) or len(layer.normalized_shape) == 1
         return flat and getattr(layer, "bias", None) is not None
-    return type(layer).forward is kind.forward
+    return type(layer).forward is kind.forward  # a subclass may do more after its matrix
 
 
-def _scale(layer: Any, scale: Tensor, shift: Tensor) -> None:
+def _scale_weights(layer: Any, scale: Tensor, shift: Tensor) -> None:
     """Multiply the outputs of a layer by ``[C]`` and add ``[C]``."""
+    # output channels are the last axis of a `Conv1D`'s weight, and the first of any other
     along = (-1,) if is_conv1d(layer) else (-1, *[1] * (layer.weight.ndim - 1))
     layer.weight.mul_(scale.to(layer.weight).view(along))
     if layer.bias is not None:
         layer.bias.mul_(scale.to(layer.bias))
-    _add(layer, None, shift)
+    _add_to_weights(layer, None, shift)

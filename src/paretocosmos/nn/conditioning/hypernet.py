@@ -21,6 +21,7 @@ from paretocosmos.nn.conditioning.sample_layout import (
     count_samples,
     iter_tensors,
     select_own_rows,
+    stack_outputs,
 )
 from paretocosmos.runtime.torch_private import reparametrised
 from paretocosmos.types import Inputs, Outputs, map_tensors
@@ -103,8 +104,8 @@ class Hypernet(Conditioning):
         else:
             self.register_parameter("chunks", None)
             _remove_weights(self.backbone, self._targets)
-        for part in (self.enter, self.features, self.emit):
-            part.to(like.device, like.dtype)
+        for module in (self.enter, self.features, self.emit):
+            module.to(like.device, like.dtype)
 
     def generate(self, rays: Tensor) -> HypernetOutput:
         """Compute what the last layer reads and gives at rays ``[G, J]``."""
@@ -122,12 +123,14 @@ class Hypernet(Conditioning):
     def _split_weights(self, emitted: Tensor) -> dict[str, Tensor]:
         initial: dict[str, Tensor] = {}
         if self.chunks is not None:
+            # all chunks have one size, so the last one gives a few numbers too many
             emitted = emitted.flatten(-2).narrow(-1, 0, sum(self._sizes))
             parameters = partial(self.backbone.named_parameters, remove_duplicate=False)
+            # in a backward pass the backbone may hold generated weights instead of its own
             initial = self._call_state.read_original(lambda: dict(parameters()))
         weights: dict[str, Tensor] = {}
-        for target, part in zip(self._targets, emitted.split(self._sizes, dim=-1), strict=True):
-            weight = part.reshape((*part.shape[:-1], *target.shape))
+        for target, flat in zip(self._targets, emitted.split(self._sizes, dim=-1), strict=True):
+            weight = flat.reshape((*flat.shape[:-1], *target.shape))
             if initial:
                 weight = initial[target.names[0]] + weight
             weights |= dict.fromkeys(target.names, weight)
@@ -140,10 +143,11 @@ class Hypernet(Conditioning):
         """Call the network, every share of the samples with the weights of its ray."""
         weights = self._split_weights(output.emitted)
         groups = output.emitted.shape[0]
-        if groups == 1:
+        if groups == 1:  # a plain call: no vmap, whose limits a network may meet
             return self._call_with_weights({n: weight[0] for n, weight in weights.items()}, inputs)
         samples, layout = count_samples(inputs, 0), self._layout(weights, inputs)
         if layout is None or not layout.samples_first or not _have_samples(inputs, samples):
+            # all samples under every ray, of which each keeps the outputs under its own
             alone = [
                 self._call_with_weights({n: weight[index] for n, weight in weights.items()}, inputs)
                 for index in range(groups)
@@ -180,23 +184,25 @@ class Hypernet(Conditioning):
         return function(self.network_at(ray))
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
+        # the weights of all rays at once would be many times the network
         rays_at_once = max(1, BYTES_AT_ONCE // (sum(self._sizes) * self.emit.weight.element_size()))
-        parts = [
+        chunks = [
             self._call_each(self.weights(few), inputs, None)
             for few in self.rays_for(rays).split(rays_at_once)
         ]
-        stacked: Outputs = map_tensors(lambda *outs: torch.cat(outs), *parts)
-        return stacked
+        joined: Outputs = map_tensors(lambda *outs: torch.cat(outs), *chunks)
+        return joined
 
     def _call_each(self, weights: dict[str, Tensor], inputs: Inputs, axis: int | None) -> Outputs:
         """Call the network with each set of weights, on its share along `axis` or on all inputs."""
         first_weight = next(iter(weights.values()))
         if _can_vmap(self.backbone, first_weight.device, shared=axis is None):
+            # dropout draws for every sample, as it would in one call for all
             mapped = torch.vmap(self._call_with_weights, in_dims=(0, axis), randomness="different")
             try:
                 outputs: Outputs = mapped(weights, inputs)
                 return outputs
-            except torch.cuda.OutOfMemoryError:
+            except torch.cuda.OutOfMemoryError:  # a RuntimeError too, but not one of mapping
                 raise
             except RuntimeError:  # torch cannot map all that a network may do
                 pass
@@ -207,17 +213,16 @@ class Hypernet(Conditioning):
             )
             for index in range(len(first_weight))
         ]
-        stacked: Outputs = map_tensors(lambda *outs: torch.stack(outs), *alone)
-        return stacked
+        return stack_outputs(alone)
 
     def _call_with_weights(self, weights: dict[str, Tensor], inputs: Inputs) -> Outputs:
         args, named = self._arguments(inputs)
-        outputs = self._call_state.call(
+        outputs: Outputs = self._call_state.call(
             lambda: functional_call(self.backbone, weights, args, named, tie_weights=False),
             list(weights.values()),
             lambda tensors: self._set_weights(dict(zip(weights, tensors, strict=True))),
         )
-        # a tensor or a dict, which vmap knows
+        # `map_tensors` turns a dataclass into a dict, which vmap can return
         unpacked: Outputs = map_tensors(lambda out: out, outputs)
         return unpacked
 
@@ -234,7 +239,7 @@ class Hypernet(Conditioning):
 
 def _have_samples(inputs: Inputs, samples: int) -> bool:
     """Return True if all tensors among inputs have an entry per sample."""
-    return all(part.shape[:1] == (samples,) for part in iter_tensors(inputs))
+    return all(tensor.shape[:1] == (samples,) for tensor in iter_tensors(inputs))
 
 
 def _check_weights(backbone: nn.Module) -> Tensor:
@@ -283,6 +288,6 @@ def _can_vmap(backbone: nn.Module, device: torch.device, *, shared: bool) -> boo
         return False
     # what a call may write to, such as running statistics, cannot be written to by several
     return not any(
-        part.training and next(part.buffers(recurse=False), None) is not None
-        for part in backbone.modules()
+        module.training and next(module.buffers(recurse=False), None) is not None
+        for module in backbone.modules()
     )

@@ -1,38 +1,45 @@
-"""How a ray reaches layers in the middle of somebody else's network.
+"""How a ray reaches the layers of somebody else's network.
 
-A network that nobody here wrote has a ``forward(inputs)`` that passes no ray on. So state is set on
-its modules for the time of a call. Everything else in this package passes state in arguments and
-return values; this file is the one exception.
+A network that was written without rays has a ``forward(inputs)`` that passes none on. So the ray
+travels beside it: state is set on modules for the time of a call. Everywhere else this package
+passes state in arguments and return values; this file is the one exception, and has three parts.
 
-**What is set.** `ConditionedLayer` takes the place of a layer. During a call its attribute
-`injected` holds what the ray amounts to there (`Injected`): the ray itself, the scale and shift of
-FiLM, or tokens. A hypernetwork sets weights instead. Only the conditioning's `forward` sets them;
-only the layers read them. At the end of the call, also if it raises, the layers are as before, and
-a layer that is called on its own finds nothing and says so.
+1. `ConditionedLayer` takes the place of a layer. During a call, its attribute `injected` holds what
+   the ray amounts to there (`Injected`): the ray itself, the scale and shift of FiLM, or tokens.
+2. `CallState` sets the same tensors again in the backward pass. A hypernetwork uses it too, for the
+   weights that it generates.
+3. `InjectedConditioning` is the conditioning: its `forward` computes what is injected, sets it,
+   calls the backbone and restores the layers, also if the call raises. Nothing else writes
+   `injected`, and only the layers read it. A layer that is called on its own finds `None` and says
+   so.
 
-**The backward pass.** Gradient checkpointing computes parts of a call a second time there, which
-have to find the same state. So the outputs of a call carry a gradient hook (`CallState`) that sets
-the call's tensors again. Autograd runs the nodes of later calls before those of earlier ones: until
-the pass reaches the outputs of another call, whatever is computed again belongs to this one. The
-end of the pass clears what was set last. The hook sets copies that pass their gradient on
-(`_detach_for_recomputation`), since ``use_reentrant=True`` runs a backward pass through each part.
+**Why the backward pass matters.** Gradient checkpointing recomputes parts of a call during the
+backward pass, and the recomputed layers have to find the same state. So the outputs of a call carry
+a gradient hook that sets the call's tensors again. Autograd runs the nodes of later calls before
+those of earlier ones: until the pass reaches the outputs of another call, whatever is recomputed
+belongs to this one. The end of the pass clears what was set last.
 
-**Exceptions in the backward pass.** Its end is then never reached, and the tensors stay set. The
-next call outside of a backward pass clears them before it begins, and so does the next hook.
+**Reentrant checkpointing** (``use_reentrant=True``) runs a backward pass of its own through each
+recomputed part. Therefore the hook sets copies, which pass their gradient on at once
+(`_detach_for_recomputation`).
 
-**Nesting.** A call inside a call (a network inside a conditioned network, a whole call computed
-again) sets its own tensors and restores those that it found.
+**A backward pass that raises** never reaches its end, so the tensors stay set. The next hook clears
+them, and so does the next call outside of a backward pass, before it begins.
 
-**Many backward passes at once** (``is_grads_batched``, TorchJD). The hook then runs inside a `vmap`
-and sets the tensors as they are: ``use_reentrant=True`` is not possible there anyway.
+**Nested calls**, such as a conditioned network inside another or a call that is recomputed as a
+whole, set their own tensors and then restore those that they found.
+
+**Many backward passes at once** (``is_grads_batched``, as TorchJD asks for). The hook then runs
+inside a `vmap` and sets the tensors themselves: copies could not ask for gradients there, and
+``use_reentrant=True`` is impossible anyway.
 
 **torch.func, vmap, torch.compile, torch.export.** Tensors are set and restored as everywhere, and
-become plain inputs of the graph. Inside torch.func tensors have no hooks, and a compiled graph
-computes nothing again in Python: no hooks there.
+become ordinary inputs of the graph. No hooks are added: tensors inside torch.func have none, and a
+compiled graph recomputes nothing in Python.
 
-**Threads.** Modules are shared by threads, and so is what is set on them: one conditioned network
-is called by one thread at a time, as the server does; threads that want more take copies. A GPU's
-backward pass runs in a thread of torch's own, while its caller waits.
+**Threads** share modules and what is set on them, so one thread at a time may call a conditioned
+network (the server sees to that); several threads need copies. The backward pass on a GPU runs in a
+thread of torch's own, but its caller waits for it.
 """
 
 from abc import abstractmethod
@@ -62,6 +69,7 @@ from paretocosmos.nn.conditioning.sample_layout import (
     has_samples_first,
     iter_tensors,
     select_own_rows,
+    stack_outputs,
 )
 from paretocosmos.nn.norms import StandIn
 from paretocosmos.runtime.torch_private import (
@@ -69,7 +77,7 @@ from paretocosmos.runtime.torch_private import (
     in_backward_pass,
     is_functorch_wrapped,
 )
-from paretocosmos.types import Inputs, Outputs, map_tensors
+from paretocosmos.types import Inputs, Outputs
 
 Restore = Callable[[], None]
 SetTensors = Callable[[Sequence[Tensor]], Restore]
@@ -79,23 +87,24 @@ Result = TypeVar("Result")
 
 
 class CallState:
-    """What the backward pass has set on the modules of one conditioned network."""
+    """The tensors that a backward pass has set on the modules of one conditioned network."""
 
     def __init__(self) -> None:
+        # both `None` unless a backward pass is under way, or has raised
         self._restore: Restore | None = None
         self._set: Callable[[], Restore] | None = None
 
     def call(
         self, compute: Callable[[], Result], tensors: Sequence[Tensor], set_tensors: SetTensors
     ) -> Result:
-        """Compute with tensors set, and have them set again in the backward pass.
+        """Run a computation, and set its tensors again in the backward pass.
 
         Args:
-            compute: sets the tensors and restores the modules by itself.
+            compute: the computation; it sets the tensors and restores the modules itself.
             tensors: what it sets.
-            set_tensors: how they are set again.
+            set_tensors: sets them again.
         """
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():  # a hook would break the graph
             return compute()
         if not in_backward_pass():
             self.clear()  # left by a backward pass that raised
@@ -106,12 +115,13 @@ class CallState:
 
     def clear(self) -> None:
         """Restore the modules."""
+        # forgotten first, so that nothing is restored twice if restoring raises
         restore, self._restore = self._restore, None
         if restore is not None:
             restore()
 
     def read_original(self, read: Callable[[], Result]) -> Result:
-        """Read what belongs to the modules themselves, which may be covered by what is set."""
+        """Read from the modules what they hold outside of a call, whatever is set on them now."""
         if self._restore is None or self._set is None:
             return read()
         self._restore()
@@ -123,60 +133,62 @@ class CallState:
     def _add_hooks(
         self, outputs: object, tensors: Sequence[Tensor], set_tensors: SetTensors
     ) -> None:
-        def hook(grad: Tensor | None) -> None:
-            self.clear()
-            # many backward passes at once, by `vmap`: no tensor can ask for gradients in there
+        def set_again(grad: Tensor | None) -> None:
+            self.clear()  # of a later call, whose backward pass comes first
+            # inside the `vmap` of many backward passes no tensor can ask for gradients
             batched = grad is not None and is_functorch_wrapped(grad)
-            # a tensor that is set in several places gets one copy
+            # one copy of a tensor that is set in several places, so that its gradients add up
             copies = {t: t if batched else _detach_for_recomputation(t) for t in tensors}
             self._set = partial(set_tensors, [copies[tensor] for tensor in tensors])
             self._restore = self._set()
-            after_backward(self.clear)
+            after_backward(self.clear)  # once per pass, however many hooks ask for it
 
         for tensor in iter_tensors(outputs):
-            # not on a parameter, where it would stay
+            # no `grad_fn`: a parameter that is returned as it is, where the hook would stay
             if tensor.grad_fn is not None and not is_functorch_wrapped(tensor):
-                tensor.register_hook(hook)
+                tensor.register_hook(set_again)
 
     def __deepcopy__(self, _: object) -> "CallState":
-        return CallState()  # of other modules, on which nothing is set
+        return CallState()  # nothing is set on the modules of the copy
 
     def __reduce__(self) -> tuple[type["CallState"], tuple[()]]:
         return CallState, ()
 
 
 def _detach_for_recomputation(tensor: Tensor) -> Tensor:
-    """Return a leaf with the same numbers that passes its gradient on at once.
-
-    Reentrant checkpointing runs a backward pass through every part that it computed again. Each
-    continues into the graph that gave the numbers, which the first must therefore not free.
-    """
+    """Return a leaf with the same numbers that passes its gradient on at once."""
     if not tensor.requires_grad:
         return tensor
     leaf = tensor.detach().requires_grad_()
+    # reentrant checkpointing runs a backward pass through each recomputed part, and all of them
+    # continue into the graph that gave the numbers: the first must not free it
     leaf.register_hook(lambda grad: torch.autograd.backward(tensor, grad, retain_graph=True))
     return leaf
 
 
 class Injected(NamedTuple):
-    """What a conditioned layer reads during one call."""
+    """Values that a conditioned layer reads during one call.
+
+    Attributes:
+        term: what the rays amount to at this layer, one row per ray, ``[G, ...]``.
+        batching: how rays meet samples.
+        axis: the axis of the layer's outputs that counts samples.
+    """
 
     term: Tensor
-    """What the rays amount to at this layer, one row per ray, ``[G, ...]``."""
     batching: Batching = "groups"
     axis: SampleAxis = FIRST
-    """Where the layer's outputs have their samples."""
 
 
 class ConditionedLayer(StandIn):
-    """Takes a layer's place and reads what is `injected` during a call."""
+    """A layer's replacement, which reads what is `injected` during a call."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__(layer)
         self.injected: Injected | None = None
 
     def current(self) -> Injected:
-        """Return what is set at the moment; raise outside of a call."""
+        """Return what is injected; raise outside of a call."""
         if self.injected is None:
             raise ConfigurationError(
                 f"{type(self.layer).__name__} is conditioned on a ray but got none: call the "
@@ -190,15 +202,16 @@ class ConditionedLayer(StandIn):
         return True
 
 
-def _inject(layers: Sequence[Any], injected: Sequence[Injected]) -> Restore:
+def _set_injected(layers: Sequence[Any], injected: Sequence[Injected]) -> Restore:
     """Set what each layer reads; return the function that restores what was there before."""
+    # not always `None`: a call may be inside another call of the same network
     before = [layer.injected for layer in layers]
-    for layer, new in zip(layers, injected, strict=True):
-        layer.injected = new
+    for layer, value in zip(layers, injected, strict=True):
+        layer.injected = value
 
     def restore() -> None:
-        for layer, old in zip(layers, before, strict=True):
-            layer.injected = old
+        for layer, value in zip(layers, before, strict=True):
+            layer.injected = value
 
     return restore
 
@@ -212,7 +225,7 @@ class InjectedConditioning(Conditioning):
         self._layouts = LayoutCache()
         self._sensitivity_checked = False
         self._named: tuple[str, ...] = ()
-        """The places that a caller named."""
+        """The places that the caller named; the others were found in the network."""
 
     @property
     @abstractmethod
@@ -238,20 +251,17 @@ class InjectedConditioning(Conditioning):
         return self._call_with(inputs, self._terms(self.rays_for(ray)))
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
-        # where samples share nothing between rays, one batch for all would only take more memory
-        self.rays_for(rays)
-        all_rays = rays.unsqueeze(0) if rays.ndim == 1 else rays
-        outputs: Outputs = map_tensors(
-            lambda *outs: torch.stack(outs), *(self(inputs, ray) for ray in all_rays)
-        )
-        return outputs
+        # where rays share no computation, one batch for all of them would only take more memory
+        self.rays_for(rays)  # to refuse a wrong shape; each call below applies `ends` itself
+        return stack_outputs(self(inputs, ray) for ray in rays.reshape(-1, self.objectives))
 
     def with_ray(self, ray: Tensor, function: Callable[[nn.Module], Any]) -> Any:
         terms = self._terms(self.rays_for(ray))
         return self._run_injected(lambda: function(self.backbone), terms)
 
-    def _put(self, layer: ConditionedLayer) -> None:
-        """Put a conditioned layer in its layer's place, wherever that layer is used."""
+    def _insert(self, layer: ConditionedLayer) -> None:
+        """Replace a layer by its conditioned one, wherever the layer is used."""
+        # with duplicates: a shared layer must be conditioned under each of its names
         modules = self.backbone.named_modules(remove_duplicate=False)
         for name in [name for name, module in modules if module is layer.layer]:
             if name == "":  # the network is that one layer
@@ -265,10 +275,10 @@ class InjectedConditioning(Conditioning):
     def _call_with(
         self, inputs: Inputs, terms: Sequence[Tensor], batching: Batching = "groups"
     ) -> Outputs:
-        """Call the backbone while its conditioned layers read these terms, one for each.
+        """Call the backbone with one term injected per conditioned layer.
 
-        Several rays share the samples. Where samples influence one another, every ray has a call
-        of its own for all of them, and each sample's outputs are those under its ray.
+        Several rays share the samples. Where samples influence one another, there is a call for
+        every ray with all samples, and each sample keeps its outputs under its own ray.
         """
         self._check_sensitivity(inputs, terms)
         groups = max(term.shape[0] for term in terms)
@@ -283,50 +293,52 @@ class InjectedConditioning(Conditioning):
             return select_own_rows(alone, None)
         samples = count_samples(inputs, layout.axis)
         check_group_count(samples, groups)
+        # a layout may come from a call with another number of samples
         axes = [SampleAxis(block.axis, samples if block.inner else 0) for block in layout.blocks]
         return self._run(inputs, terms, axes=axes)
 
     def _check_sensitivity(self, inputs: Inputs, terms: Sequence[Tensor]) -> None:
-        """Raise where a ray can change nothing, at the first call that is to be trained."""
+        """Raise if no ray can change the outputs; looks at the first call with gradients only."""
         tensors = list(iter_tensors(inputs))
         if self._sensitivity_checked or not torch.is_grad_enabled() or not tensors:
             return
         if has_samples_first(self.backbone) and not self._named:
-            return  # made to be conditioned, in places that were found
+            return  # a `Backbone`, at the places that it names itself
+        # processes that probe at different times would wait for each other's collectives
         if has_several_processes() or not can_probe([*tensors, *terms]):
             return
         places = self.places
         named = [index for index, name in enumerate(places) if name in self._named]
-        self._sensitivity_checked = True  # the calls below come here, too
+        self._sensitivity_checked = True  # before the calls below, which come here too
         insensitive = find_insensitive_places(
             self.backbone,
             self._conditioned_layers(),
-            lambda other: self._run(inputs, other),
+            lambda new_terms: self._run(inputs, new_terms),
             terms,
             inputs,
             places=[[index] for index in named] or [range(len(places))],
         )
         if not insensitive:
             return
-        self._sensitivity_checked = False
+        self._sensitivity_checked = False  # the next call has to raise again
         where = places[named[insensitive[0]]] if named else places[0]
         one_ray = [term[:1].detach() for term in terms]
         layers = find_sensitive_layers(self.backbone, lambda: self._run(inputs, one_ray), inputs)
-        some = ", ".join(f"`{name}`" for name in layers[:4]) + ", ..." * (len(layers) > 4)
-        other = f", or name another layer ({some})" if layers else ""
+        names = ", ".join(f"`{name}`" for name in layers)
+        alternative = f", or name another layer ({names})" if layers else ""
         raise ConfigurationError(
             f"nothing that enters at `{where}` changes the outputs, so they cannot depend on the "
             "ray (a bias on attention keys cancels, or an output is not used): use "
-            f'how="auto", which finds the places itself{other}'
+            f'how="auto", which finds the places itself{alternative}'
         )
 
     def _layout(self, inputs: Inputs, terms: Sequence[Tensor]) -> Layout | None:
-        """Find where the samples of this call are."""
+        """Find which axes count the samples in this call."""
         one_ray = [term[:1].detach() for term in terms]
         return self._layouts.find(
             self.backbone,
             self._conditioned_layers(),
-            lambda other: self._run(other, one_ray),
+            lambda new_inputs: self._run(new_inputs, one_ray),
             inputs,
             terms,
         )
@@ -347,13 +359,13 @@ class InjectedConditioning(Conditioning):
         batching: Batching = "groups",
         axes: Sequence[SampleAxis] = (),
     ) -> Result:
-        """Run a function of the backbone with terms injected, once more in the backward pass."""
+        """Run a function of the backbone with terms injected, now and if it is recomputed."""
         layers = self._conditioned_layers()
         axes = axes or [FIRST] * len(layers)
 
         def set_tensors(tensors: Sequence[Tensor]) -> Restore:
             pairs = zip(tensors, axes, strict=True)
-            return _inject(layers, [Injected(term, batching, axis) for term, axis in pairs])
+            return _set_injected(layers, [Injected(term, batching, axis) for term, axis in pairs])
 
         def compute() -> Result:
             restore = set_tensors(terms)

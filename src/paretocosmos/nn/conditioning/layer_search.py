@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from torch import nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.conditioning.base import heads_of, inside
+from paretocosmos.nn.conditioning.base import find_heads, is_inside
 from paretocosmos.nn.conditioning.layer_types import (
     OPAQUE,
     find_end_layer,
@@ -22,8 +22,10 @@ from paretocosmos.nn.norms import StandIn
 from paretocosmos.runtime.torch_private import Convolution
 
 BLOCKS = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
-# Layers that keep their input's channels, by the modules of torch's that hold them.
-KEEPING = tuple(f"torch.nn.modules.{kind}" for kind in ("activation", "pooling", "dropout"))
+# The modules of torch whose layers keep their input's channels.
+CHANNEL_PRESERVING = tuple(
+    f"torch.nn.modules.{kind}" for kind in ("activation", "pooling", "dropout")
+)
 # Layers that multiply by one matrix, whose `forward` is known.
 MATRICES = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -35,8 +37,8 @@ def has_weights(network: nn.Module) -> bool:
 
 def ends_quantized(network: nn.Module) -> bool:
     """Return True if the last layer with weights is quantized, so that no ray can be learned."""
-    last = [module for _, module in iter_leaves(network) if has_weight_matrix(module)][-1:]
-    return any(not is_differentiable(module) for module in last)
+    layers = [module for _, module in iter_leaves(network) if has_weight_matrix(module)]
+    return bool(layers) and not is_differentiable(layers[-1])
 
 
 def iter_leaves(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
@@ -56,7 +58,7 @@ def find_input_layer(network: nn.Module) -> tuple[str, nn.Module] | None:
 
 
 def find_opaque_parent(network: nn.Module, name: str) -> str | None:
-    """Return the module parent a layer that may compute without calling it, if there is one."""
+    """Return the outermost module around a layer that may use its weights without calling it."""
     parents = name.split(".")
     for depth in range(len(parents)):
         parent = ".".join(parents[:depth])
@@ -90,27 +92,32 @@ def find_blocks(network: nn.Module) -> list[str]:
     recurrent ones, or what a convolution is activated and pooled in; where there are none,
     embeddings. None of them before a layer that passes no gradients back.
     """
-    heads = heads_of(network)
+    heads = find_heads(network)
     leaves = list(iter_leaves(network))
 
-    def shared(names: list[str]) -> list[str]:
-        return [name for name in _drop_before_quantized(network, names) if not inside(name, heads)]
+    def drop_heads(names: list[str]) -> list[str]:
+        return [
+            name for name in _drop_before_quantized(network, names) if not is_inside(name, heads)
+        ]
 
-    repeated = shared(_find_repeated_blocks(network, ""))
+    repeated = drop_heads(_find_repeated_blocks(network, ""))
     if repeated:
         last = next(reversed(list(network.named_children())), ("", network))[0]
+        # in a plain sequence a last block like the others gives the outputs
         is_head = isinstance(network, nn.Sequential) and repeated[-1] == last != repeated[0]
         return repeated[:-1] if is_head else repeated
-    norms = shared([name for name, module in leaves if is_norm(module)])
+    norms = drop_heads([name for name, module in leaves if is_norm(module)])
     if norms:
         return norms
     layers = [name for name, module in leaves if is_weighted_layer(module)]
-    hidden = shared(layers)
-    if [name for name in layers if not inside(name, heads)] == layers:
+    hidden = drop_heads(layers)
+    # the last layer gives the outputs, unless heads are declared or it is recurrent
+    if [name for name in layers if not is_inside(name, heads)] == layers:
         hidden = [name for name in hidden if name != layers[-1] or is_recurrent(leaves[-1][1])]
     blocks = list(dict.fromkeys(_find_activation_block(network, name) for name in hidden))
     tables = [name for name, module in leaves if isinstance(module, nn.Embedding | nn.EmbeddingBag)]
-    return blocks or [n for n in shared(tables) if network.get_submodule(n).embedding_dim != 1]
+    # embeddings of width 1 are weights of a linear model, with no features to scale
+    return blocks or [n for n in drop_heads(tables) if network.get_submodule(n).embedding_dim != 1]
 
 
 def _drop_before_quantized(network: nn.Module, names: list[str]) -> list[str]:
@@ -122,8 +129,9 @@ def _drop_before_quantized(network: nn.Module, names: list[str]) -> list[str]:
     boundary = order.index(quantized[-1])
 
     def last_index(name: str) -> int:
+        # of the module and of all inside it: a block that ends after the boundary does count
         return max(
-            index for index, other in enumerate(order) if inside(other, (name,)) or name == ""
+            index for index, other in enumerate(order) if is_inside(other, (name,)) or name == ""
         )
 
     return [name for name in names if last_index(name) >= boundary]
@@ -149,19 +157,20 @@ def _find_repeated_blocks(module: nn.Module, prefix: str) -> list[str]:
     """Return the outermost blocks: of a list of modules, or several of one class in a sequence."""
     if isinstance(module, BLOCKS):
         return [prefix]
-    parts = [
+    children = [
         (f"{prefix}.{name}".removeprefix("."), child) for name, child in module.named_children()
     ]
-    blocks = [(name, child) for name, child in parts if _is_composite_block(child)]
+    blocks = [(name, child) for name, child in children if _is_composite_block(child)]
     if isinstance(module, nn.ModuleList) and blocks:
         return [name for name, _ in blocks]
     if isinstance(module, nn.Sequential) and blocks:
+        # stages of a residual network differ in class or layers from its stem and its head
         kind, count = Counter(_get_kind(child) for _, child in blocks).most_common(1)[0]
         if count > 1:
             return [name for name, child in blocks if _get_kind(child) == kind]
     return [
         block
-        for name, child in parts
+        for name, child in children
         if not is_closed(child) or isinstance(child, BLOCKS)
         for block in _find_repeated_blocks(child, name)
     ]
@@ -187,7 +196,9 @@ def _is_activated_convolution(module: nn.Module) -> bool:
     if len(convolutions) != 1 or isinstance(module, nn.ModuleList | nn.ModuleDict):
         return False
     rest = [leaf for leaf in inner if not isinstance(leaf, Convolution)]
-    keeps = all(type(leaf).__module__ in KEEPING and not has_weight_matrix(leaf) for leaf in rest)
+    keeps = all(
+        type(leaf).__module__ in CHANNEL_PRESERVING and not has_weight_matrix(leaf) for leaf in rest
+    )
     return keeps and (type(module) is not nn.Sequential or convolutions[0] < len(inner) - 1)
 
 
@@ -200,8 +211,8 @@ def _get_kind(block: nn.Module) -> object:
 
 def _is_composite_block(module: nn.Module) -> bool:
     """Return True if a module is made of layers, called, and gives a known number of channels."""
-    hidden = isinstance(module, StandIn) or (is_closed(module) and not isinstance(module, BLOCKS))
-    if hidden or isinstance(module, nn.ModuleList | nn.ModuleDict):
+    opaque = isinstance(module, StandIn) or (is_closed(module) and not isinstance(module, BLOCKS))
+    if opaque or isinstance(module, nn.ModuleList | nn.ModuleDict):
         return False
     return next(module.children(), None) is not None and find_end_layer(module) is not None
 

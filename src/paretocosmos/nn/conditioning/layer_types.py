@@ -18,7 +18,8 @@ from torch.nn.utils.parametrize import is_parametrized
 from paretocosmos.nn.norms import StandIn
 from paretocosmos.runtime.torch_private import BatchOrInstanceNorm, Convolution
 
-# They compute with their layers' weights and, at times or always, do not call the layers.
+# They compute with the weights of their layers, some always and some on a fast path, without
+# calling the layers: no hook or replacement would take effect there.
 OPAQUE = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 CLOSED = (StandIn, *OPAQUE)
 # Attribute names of the adapted layer in low-rank adapters of different libraries.
@@ -32,9 +33,9 @@ class Width(NamedTuple):
     channels_first: bool
     """True if outputs of three dimensions have their channels on axis 1, as convolutions do."""
     images_channels_first: bool
-    """True if outputs of more dimensions have."""
+    """True if outputs of more dimensions have them there."""
     like: Tensor
-    """A weight of the layer it is known from, for its device and type."""
+    """A weight of the layer that gives them, for its device and type."""
 
 
 def get_base_layer(module: nn.Module) -> nn.Module:
@@ -60,6 +61,7 @@ def is_conv1d(layer: nn.Module) -> bool:
 
 def is_recurrent(module: nn.Module) -> bool:
     """Return True if a layer gives outputs and its last state, as torch's LSTM, GRU and RNN do."""
+    # by attributes: quantized and third-party cells do not derive from torch's base class
     sizes = (getattr(module, name, None) for name in ("hidden_size", "num_layers"))
     return isinstance(module, nn.RNNBase) or (
         all(isinstance(size, int) for size in sizes)
@@ -89,6 +91,7 @@ def is_norm(module: nn.Module) -> bool:
         module = module.layer
     if isinstance(module, BatchOrInstanceNorm | nn.GroupNorm | nn.LayerNorm | nn.RMSNorm):
         return True
+    # such as the RMSNorm that each language model of `transformers` defines for itself
     return type(module).__name__.endswith("Norm") and not has_weight_matrix(module)
 
 
@@ -117,14 +120,15 @@ def find_width(module: nn.Module) -> Width | None:
 
     If that is not certain, those of the last layer in its source.
     """
-    parts = [get_base_layer(submodule) for submodule in _iter_parts(module)]
-    with_channels = [layer for layer in parts if _count_channels(layer) is not None]
+    layers = [get_base_layer(submodule) for submodule in _iter_parts(module)]
+    with_channels = [layer for layer in layers if _count_channels(layer) is not None]
     weighted = [layer for layer in with_channels if is_weighted_layer(layer)] or with_channels
     ends = find_end_layer(module) or next(reversed(weighted), None)
     channels = None if ends is None else _count_channels(ends)
     if ends is None or channels is None:
         return None
-    images = any(isinstance(submodule, Convolution | BatchOrInstanceNorm) for submodule in parts)
+    # a block of images may end in a layer that also serves sequences, such as a LayerNorm
+    images = any(isinstance(layer, Convolution | BatchOrInstanceNorm) for layer in layers)
     channels_first = isinstance(ends, Convolution | BatchOrInstanceNorm | nn.GroupNorm)
     weights = [*ends.parameters(), *module.parameters(), *module.buffers()]
     like = next((weight for weight in weights if weight.is_floating_point()), torch.empty(0))
@@ -134,8 +138,8 @@ def find_width(module: nn.Module) -> Width | None:
 def find_end_layer(module: nn.Module) -> nn.Module | None:
     """Return the layer that determines a module's number of channels; `None` if not certain.
 
-    It is the last linear layer or convolution written in it, but for gates, or, where there is none
-    or what is inside it puts pieces together, the normalisation layer after that.
+    It is the last linear layer or convolution in its source, except gates. Where there is none, or
+    where a child concatenates, it is the normalisation layer after that.
     """
     base = get_base_layer(module)
     if _count_channels(base) is not None:
@@ -147,7 +151,7 @@ def find_end_layer(module: nn.Module) -> nn.Module | None:
         if all(_count_channels(get_base_layer(layer)) is None for layer in _iter_parts(child)):
             continue
         end = find_end_layer(child)
-        if end is None:
+        if end is None:  # a concatenation: only a norm after it would know the sum
             return norm
         if _count_channels(end) == 1:  # a gate, which all channels are multiplied by
             continue
@@ -187,6 +191,7 @@ def _count_channels(layer: nn.Module) -> int | None:
         return 2 * width if rnn.bidirectional else width
     if isinstance(layer, nn.RNNCellBase):
         return layer.hidden_size
+    # quantized layers and those of other libraries that are called alike
     out_features = getattr(layer, "out_features", None)
     if isinstance(out_features, int):
         return out_features
@@ -208,13 +213,14 @@ def get_method_sources(kind: type) -> str:
         if name != "__init__":
             try:
                 texts.append(inspect.getsource(method))
-            except (OSError, TypeError):
+            except (OSError, TypeError):  # compiled, or typed into an interpreter; no method
                 continue
     return "\n".join(texts)
 
 
 def returns_concatenation(module: nn.Module) -> bool:
     """Return True if a module gives a concatenation, a list or a dictionary."""
+    # `self.forward = self._slow_forward` in a constructor shows in the instance only
     forward: Any = vars(module).get("forward")  # another method, chosen by the constructor
     chosen = forward.__name__ if getattr(forward, "__self__", None) is module else "forward"
     kind: Any = type(module)
@@ -270,7 +276,7 @@ class _ConcatenationVisitor(ast.NodeVisitor):
             return self._is_concatenation(value.value)
         if isinstance(value, ast.IfExp):
             return self._is_concatenation(value.body) or self._is_concatenation(value.orelse)
-        if isinstance(value, ast.Tuple):  # the first is what is scaled
+        if isinstance(value, ast.Tuple):  # FiLM scales the first and passes the others on
             return bool(value.elts) and self._is_concatenation(value.elts[0])
         if isinstance(value, ast.BinOp):
             return self._is_concatenation(value.left) or self._is_concatenation(value.right)
@@ -282,11 +288,12 @@ class _ConcatenationVisitor(ast.NodeVisitor):
         name = function.id if isinstance(function, ast.Name) else name
         if name in CONCATENATIONS:
             return True
-        of_self = isinstance(function, ast.Attribute) and (
+        on_self = isinstance(function, ast.Attribute) and (
             isinstance(function.value, ast.Name) and function.value.id == "self"
         )
-        if of_self:  # a method of its own, or a layer
+        if on_self:  # a method is read too, but not one that calls itself; a layer consumes
             is_method = callable(getattr(self._kind, name, None)) and name != self._method
             return is_method and _method_concatenates(self._kind, name)
+        # any other function, as in `torch.relu(torch.cat(...))` and `x.flatten()`, passes it on
         inner = [function.value] if isinstance(function, ast.Attribute) else []
         return any(self._is_concatenation(node) for node in [*inner, *call.args])

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.conditioning.base import inside
+from paretocosmos.nn.conditioning.base import is_inside
 from paretocosmos.nn.conditioning.injection import ConditionedLayer, InjectedConditioning
 from paretocosmos.nn.conditioning.layer_search import (
     check_is_called,
@@ -72,8 +72,9 @@ class LowRank(ConditionedLayer, ABC):
         like: Tensor = base.weight
         self.reads = reads.to(like.device, like.dtype)
         ranks: int = self.reads.weight.shape[0]
+        # B of all objectives side by side, so that one product serves all
         self.writes = nn.Parameter(torch.zeros(outputs, ranks).to(like))
-        if base.bias is None:  # what follows it shifts, or nothing is to be shifted
+        if base.bias is None:  # a norm after it shifts, or the network means no shift
             self.register_parameter("shifts", None)
         else:
             self.shifts = nn.Parameter(torch.zeros(objectives, outputs).to(like))
@@ -87,6 +88,7 @@ class LowRank(ConditionedLayer, ABC):
         """Compute what the rays add to the layer's outputs, for every sample under its ray."""
         rays, scales = self._compute_scales()
         axis = self.current().axis
+        # A x: the only product with the full input, once for all rays
         read: Tensor = self.reads(inputs)
         if rays.shape[0] > 1:
             read = move_samples_first(read, axis)
@@ -169,15 +171,17 @@ class LowRankConv(LowRank):
             return None
         check_group_count(inputs.shape[0], rays.shape[0])
         weight: Tensor = self.layer.weight
+        # B diag(c) A for each ray, ``[G, O, I * K * K]``
         change = (self.writes * scales.unsqueeze(1)) @ self.reads.weight.flatten(1)
         shifts = 0 if self.shifts is None else rays @ self.shifts
         weights = weight + change.unflatten(-1, weight.shape[1:])
         grouped = inputs.unflatten(0, (rays.shape[0], -1))
-        # all rays in the same launches
+        # vmap over rays: all of them in the same launches
         outputs: Tensor = torch.vmap(kernel)(grouped, weights, self.layer.bias + shifts)
         return outputs.flatten(0, 1)
 
     def _write(self, read: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        # a convolution with a kernel of one pixel
         point = weight[(..., *[None] * (read.ndim - 2))]
         written: Tensor = self._convolve(read, point, bias)
         return written
@@ -191,6 +195,7 @@ class LowRankConv1D(LowRankLinear):
 
     def __init__(self, layer: Any, objectives: int, rank: int) -> None:
         reads = nn.Linear(layer.nx, objectives * rank, bias=False)
+        # not the parent's constructor, which reads sizes that `Conv1D` calls otherwise
         LowRank.__init__(self, layer, reads, layer.nf, objectives)
 
 
@@ -224,6 +229,7 @@ def find_adaptable_layers(network: nn.Module) -> list[str]:
     for name, module in network.named_modules():
         if name in plain or (is_conv1d(module) and find_opaque_parent(network, name) is None):
             weight = get_base_layer(module).weight
+            # weights of 4 or 8 bits are not real, and those of torch.ao are methods
             real = isinstance(weight, torch.Tensor) and weight.is_floating_point()
             if real and not is_bypassed(network, name):
                 names.setdefault(module, name)
@@ -293,6 +299,7 @@ class Lora(InjectedConditioning):
         if not 0 < scale < float("inf"):
             raise ConfigurationError(f"`scale` must be a positive number, found {scale}")
         self.scale = scale
+        # before adapters are added, whose weights are trained
         self.backbone.requires_grad_(False)
         adaptable = find_adaptable_layers(self.backbone)
         places = (
@@ -301,7 +308,7 @@ class Lora(InjectedConditioning):
             else self._select_layers(layer, adaptable)
         )
         for module in [self.backbone.get_submodule(place) for place in places]:
-            self._put(make_adapter(module, self.objectives, adapter_rank))
+            self._insert(make_adapter(module, self.objectives, adapter_rank))
         modules = self.backbone.named_modules()
         adapters = {name: module for name, module in modules if isinstance(module, LowRank)}
         self._layers = tuple(adapters)
@@ -329,14 +336,14 @@ class Lora(InjectedConditioning):
     def _explain_refusal(self, end: str, adaptable: list[str]) -> str:
         """Return why no layer of that name can be adapted."""
         some = ", ".join(adaptable[:4]) + ", ..." * (len(adaptable) > 4)
-        parts = [
+        matching = [
             (name, module)
             for name, module in self.backbone.named_modules()
             if f".{name}".endswith(f".{end}")
         ]
-        if not parts or not end:
+        if not matching or not end:
             return f"`layer` names layers of the network, found no `{end}`; there are: {some}"
-        name, module = parts[0]
+        name, module = matching[0]
         check_is_called(self.backbone, name)
         if is_bypassed(self.backbone, name):
             return (
@@ -371,5 +378,5 @@ def _select_in_blocks(network: nn.Module, adaptable: list[str]) -> list[str]:
             f"{type(network).__name__}: use another conditioning"
         )
     blocks = tuple(find_blocks(network))
-    inside_blocks = [name for name in adaptable if inside(name, blocks)]
+    inside_blocks = [name for name in adaptable if is_inside(name, blocks)]
     return adaptable if set(inside_blocks) & set(blocks) or not inside_blocks else inside_blocks

@@ -41,6 +41,8 @@ from paretocosmos.types import Inputs, Outputs, first, map_tensors
 # taken in another order; and of what is left where terms cancel.
 ROUNDING, CANCELLATION = 1e-6, 1e-5
 NOISE = 0.1
+# Layers that a message names.
+MOST_NAMED = 4
 
 
 def can_probe(tensors: Sequence[Tensor]) -> bool:
@@ -66,7 +68,7 @@ def probing_mode(network: nn.Module, inputs: Inputs) -> Iterator[None]:
     modes = {module: module.training for module in network.modules()}
     device = first(inputs).device
     try:
-        for module in modes:
+        for module in modes:  # not `eval()`, which a module may override
             module.training = False
         fork = torch.random.fork_rng([device] if device.type == "cuda" else [])
         with torch.no_grad(), fork, warnings.catch_warnings():
@@ -125,12 +127,13 @@ class LayoutCache:
 
 def _get_key(inputs: Inputs) -> object:
     # processes that share a network must probe at the same time, whatever the shapes of each
-    together = has_several_processes()
-    return tuple((x.ndim if together else x.shape, x.dtype) for x in iter_tensors(inputs))
+    several = has_several_processes()
+    return tuple((x.ndim if several else x.shape, x.dtype) for x in iter_tensors(inputs))
 
 
 def _samples_differ(inputs: Inputs) -> bool:
     """Return True if samples differ, so that something can be learned from changing one."""
+    # token ids are replaced by another sample's: equal samples would show nothing
     changed = iter_tensors(_perturb_sample(inputs, 0, 0))
     return not all(torch.equal(x, y) for x, y in zip(iter_tensors(inputs), changed, strict=True))
 
@@ -148,10 +151,10 @@ def probe_layout(
         layers: the modules to look at.
         inputs: of a call.
     """
-    if first(inputs).shape[0] == 1:
+    if first(inputs).shape[0] == 1:  # doubled: on an axis of 1 nothing could be left unchanged
         inputs = map_tensors(lambda x: torch.cat([x, x]) if x.shape[:1] == (1,) else x, inputs)
     base = _record(run, layers, inputs)
-    for axis in (0, 1):
+    for axis in (0, 1):  # torch's sequence layers count time on the first axis by default
         leading = first(inputs)
         if leading.ndim <= axis or leading.shape[axis] < 2:
             continue
@@ -167,7 +170,7 @@ def probe_layout(
 
 
 Record = tuple[list[list[Tensor]], list[Tensor]]
-"""What every layer gives each time it is called, and what the network gives."""
+"""The outputs of each layer, each time it is called, and those of the network."""
 
 
 def _record(
@@ -179,11 +182,11 @@ def _record(
     handles = []
     try:
         for layer, block in zip(layers, blocks, strict=True):
+            # `block` as a default: a closure would see only the last one of the loop
+            def record_output(_: Any, __: Any, out: Any, block: list[Tensor] = block) -> None:
+                block.append(next(iter_floats(out)))
 
-            def record(_: Any, __: Any, given: Any, block: list[Tensor] = block) -> None:
-                block.append(next(iter_floats(given)))
-
-            handles.append(layer.register_forward_hook(record))
+            handles.append(layer.register_forward_hook(record_output))
         return blocks, list(iter_floats(run(inputs)))
     finally:
         for handle in handles:
@@ -215,16 +218,17 @@ def _compare_records(
     """Find the layout from a call and from calls with the first and the last sample changed."""
     blocks: list[SampleAxis] = []
     for index, calls in enumerate(base[0]):
-        others = [record[0][index] for record in changed]
-        if {len(other) for other in others} != {len(calls)}:
-            return INTERDEPENDENT
+        changed_calls = [record[0][index] for record in changed]
+        if {len(after) for after in changed_calls} != {len(calls)}:
+            return INTERDEPENDENT  # how often a layer is called depends on the numbers
         axes = {
-            _find_sample_axis(tensor, [other[call] for other in others], samples)
+            _find_sample_axis(tensor, [after[call] for after in changed_calls], samples)
             for call, tensor in enumerate(calls)
         }
         if None in axes or len(axes) > 1:
             return INTERDEPENDENT
-        blocks.append(next((found for found in axes if found is not None), FIRST))
+        # a layer that was not called has no axis, and needs none
+        blocks.append(next((axis for axis in axes if axis is not None), FIRST))
     outputs: list[SampleAxis] = []
     for index, tensor in enumerate(base[1]):
         if any(len(record[1]) != len(base[1]) for record in changed):
@@ -234,7 +238,7 @@ def _compare_records(
             continue
         moved = [record[1][index] for record in changed]
         sample_axis = _find_sample_axis(tensor, moved, samples)
-        unchanged = all(torch.equal(other, tensor) for other in moved)
+        unchanged = all(torch.equal(after, tensor) for after in moved)
         if sample_axis is None and unchanged and tensor.shape[:1] == (samples,):
             sample_axis = FIRST  # as a head of zeros gives
         if sample_axis is None:
@@ -249,20 +253,23 @@ def _find_sample_axis(base: Tensor, changed: Sequence[Tensor], samples: int) -> 
         return None
     bound = ROUNDING * base.abs().nan_to_num(0, 0, 0).max()
     candidates: list[SampleAxis] = []
+    # not `> bound`, which is false for NaN; equal infinities differ by NaN, so they come first
     differ = [(tensor != base) & ~((tensor - base).abs() <= bound) for tensor in changed]
     for axis, size in enumerate(base.shape):
         if size % samples:
             continue
-        others = [other for other in range(base.ndim) if other != axis]
-        rows = [change.any(dim=others) if others else change for change in differ]
+        other_axes = [other for other in range(base.ndim) if other != axis]
+        rows = [change.any(dim=other_axes) if other_axes else change for change in differ]
         steps = size // samples
+        # an axis of B * T numbers may hold steps within samples, or samples within steps
         for candidate in (SampleAxis(axis), SampleAxis(axis, samples))[: 1 + (steps > 1)]:
             shape = (steps, samples) if candidate.inner else (samples, steps)
             touched = [row.reshape(shape).any(dim=0 if candidate.inner else 1) for row in rows]
-            ends = [torch.arange(samples, device=base.device) == at for at in (0, samples - 1)]
-            if all(torch.equal(x, end) for x, end in zip(touched, ends, strict=True)):
+            indices = torch.arange(samples, device=base.device)
+            expected = [indices == sample for sample in (0, samples - 1)]
+            if all(torch.equal(x, y) for x, y in zip(touched, expected, strict=True)):
                 candidates.append(candidate)
-    return candidates[0] if len(candidates) == 1 else None
+    return candidates[0] if len(candidates) == 1 else None  # several: the numbers cannot tell
 
 
 RunTerms = Callable[[Sequence[Tensor]], Outputs]
@@ -299,7 +306,7 @@ def find_insensitive_places(
     weights = {n: weight for n, weight in network.named_parameters() if weight.is_floating_point()}
     reading = {name: weight for name, weight in weights.items() if weight in readers}
     insensitive = list(range(len(places)))
-    for noisy in (reading, weights):
+    for noisy in (reading, weights):  # noise everywhere only if zeros may have hidden a place
         with probing_mode(network, inputs), _with_noise(network, noisy):
             drawn = [torch.randn_like(term[:1]) for term in terms]
             before = _run_with_fixed_seed(run, drawn)
@@ -320,20 +327,21 @@ def find_insensitive_places(
 
 
 def find_sensitive_layers(
-    network: nn.Module, run: Callable[[], Outputs], inputs: Inputs, most: int = 4
+    network: nn.Module, run: Callable[[], Outputs], inputs: Inputs
 ) -> list[str]:
-    """Return the first layers where something added would do more than shift all outputs."""
+    """Return the first few layers where an added term would do more than shift all outputs."""
     sensitive: list[str] = []
     with probing_mode(network, inputs):
         before = _run_with_fixed_seed(lambda _: run(), ())
         for name in find_matrix_layers(network):
-            if len(sensitive) == most:
+            if len(sensitive) == MOST_NAMED:
                 break
 
             def shift(layer: Any, _: Any, outputs: Tensor) -> Tensor:
                 axis = -1 if isinstance(get_base_layer(layer), nn.Linear) else 1
                 shape = [1] * outputs.ndim
                 shape[axis] = outputs.shape[axis]
+                # another number for each channel: a constant might cancel in a softmax
                 return outputs + torch.linspace(-1, 1, shape[axis]).to(outputs).reshape(shape)
 
             handle = network.get_submodule(name).register_forward_hook(shift)
@@ -358,6 +366,7 @@ def _run_with_fixed_seed(run: RunTerms, terms: Sequence[Tensor]) -> list[Tensor]
 
 
 def _outputs_differ(before: Sequence[Tensor], after: Sequence[Tensor]) -> bool:
+    """Return True if two lists of outputs differ by more than rounding; also if both are empty."""
     if [x.shape for x in before] != [y.shape for y in after]:
         return True
     return not before or any(

@@ -4,7 +4,7 @@ A ray belongs to a sample, so a layer that is scaled by rays must know which of 
 samples. `probing.py` finds out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -52,7 +52,7 @@ INTERDEPENDENT = None
 def move_samples_first(tensor: Tensor, axis: SampleAxis) -> Tensor:
     """Bring the samples of a tensor to the first axis, steps of one sample side by side."""
     moved = tensor.movedim(axis.axis, 0)
-    if axis.inner:
+    if axis.inner:  # [T * B, ...] -> [T, B, ...] -> [B, T, ...] -> [B * T, ...]
         moved = moved.unflatten(0, (-1, axis.inner)).transpose(0, 1).flatten(0, 1)
     return moved
 
@@ -91,6 +91,7 @@ def select_own_rows(alone: Sequence[Outputs], axes: Sequence[SampleAxis] | None)
         axes: where the samples are in each tensor; first if `None`.
     """
     groups = len(alone)
+    # `axes` lists floating-point tensors only, in the order in which `map_tensors` meets them
     remaining = iter(axes or ())
 
     def select(*outs: Tensor) -> Tensor:
@@ -105,6 +106,12 @@ def select_own_rows(alone: Sequence[Outputs], axes: Sequence[SampleAxis] | None)
 
     selected: Outputs = map_tensors(select, *alone)
     return selected
+
+
+def stack_outputs(alone: Iterable[Outputs]) -> Outputs:
+    """Stack the outputs of one call per ray along a new first axis, ``[N, B, ...]``."""
+    stacked: Outputs = map_tensors(lambda *outs: torch.stack(outs), *alone)
+    return stacked
 
 
 def iter_tensors(nested: object) -> Iterator[Tensor]:
@@ -138,7 +145,7 @@ def add_terms(features: Tensor, terms: Tensor, batching: Batching) -> Tensor:
         return _broadcast_add(features.movedim(1, -1), terms.movedim(1, -1), batching).movedim(
             -1, 1
         )
-    while terms.ndim < features.ndim:
+    while terms.ndim < features.ndim:  # one term for all steps of a sequence
         terms = terms.unsqueeze(1)
     return _broadcast_add(features, terms, batching)
 
@@ -150,5 +157,6 @@ def _broadcast_add(features: Tensor, terms: Tensor, batching: Batching) -> Tenso
     check_group_count(samples, groups)
     if groups in (1, samples):
         return features + terms
+    # a view, where repeating the terms once per sample would copy them
     grouped = torch.unflatten(features, 0, (groups, samples // groups))
     return (grouped + terms.unsqueeze(1)).flatten(0, 1)

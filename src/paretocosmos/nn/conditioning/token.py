@@ -1,8 +1,8 @@
 """Preference tokens: a few learned tokens, set by the ray, before the sequence.
 
-Ids are lengthened in front by any valid id, so that everything a network counts on its own,
-positions above all, counts the tokens too. The embedding then puts the tokens in these places, and
-their positions are taken off what comes out.
+Sequences of ids are extended in front by any valid id, so that whatever the network derives from
+them, positions above all, includes the tokens. The embedding then replaces these ids by the tokens,
+and their positions are removed from the outputs.
 """
 
 import dataclasses
@@ -20,18 +20,18 @@ from paretocosmos.nn.conditioning.layer_search import check_is_called, find_inpu
 from paretocosmos.nn.conditioning.sample_layout import check_group_count
 from paretocosmos.types import Inputs, Outputs
 
-# Positions that a network is probed with, beside the tokens.
+# Lengths of the sequences that the network is tried out with, beside the tokens.
 SHORT, LONG = 3, 4
 
 Path = tuple[str | int, ...]
 Axes = Mapping[Path, tuple[int, ...]]
 """Which axes of each tensor that a network gives count positions."""
 
-# What stands at new positions, in the words of `transformers`: they are attended to, and no loss is
-# taken there.
+# Values at the new positions, by the names of `transformers`: they are attended to, and the loss
+# ignores them (-100, torch's `ignore_index`).
 IDS = "input_ids"
 GROWING = {"attention_mask": 1, "token_type_ids": 0, "labels": -100}
-# Given only when something was asked for; every one of the tuple is [B, T, D].
+# Returned only on request, so not among the outputs tried out; each of the tuple is [B, T, D].
 HIDDEN = "hidden_states"
 
 
@@ -42,7 +42,7 @@ class Prefixed(ConditionedLayer):
         super().__init__(layer)
         self.tokens = tokens
         self.prompt_length = 0
-        """While generating: fewer ids continue a sequence that has its tokens already."""
+        """Set while generating: a call with fewer ids continues a cached sequence."""
 
     def forward(self, ids: Tensor) -> Tensor:
         """``[B, tokens + T]`` to ``[B, tokens + T, D]``."""
@@ -52,24 +52,24 @@ class Prefixed(ConditionedLayer):
                 f"`token` stands before sequences of ids [batch, positions], found ids of shape "
                 f"{tuple(ids.shape)}: use another conditioning"
             )
-        if ids.shape[1] < self.prompt_length:
+        if ids.shape[1] < self.prompt_length:  # the cache holds the tokens already
             return embedded
         tokens = self.current().term.unflatten(1, (self.tokens, -1)).to(embedded)
         samples, groups = ids.shape[0], tokens.shape[0]
         check_group_count(samples, groups)
-        each = tokens.repeat_interleave(samples // groups, dim=0)
-        return torch.cat([each, embedded[:, self.tokens :]], dim=1)
+        prefix = tokens.repeat_interleave(samples // groups, dim=0)
+        return torch.cat([prefix, embedded[:, self.tokens :]], dim=1)
 
 
 def get_filler_id(embedding: nn.Embedding) -> int:
-    """An id to lengthen sequences by: any but the one that means padding."""
+    """Return an id to extend sequences by: any but the one that means padding."""
     return 1 if embedding.padding_idx == 0 else 0
 
 
 def extend_inputs(inputs: Inputs, tokens: int, filler: int) -> Inputs:
-    """Inputs with room for tokens in front of the sequence."""
+    """Return the inputs with room for tokens in front of the sequence."""
     if isinstance(inputs, Tensor):
-        return _prepend(inputs, tokens, filler)
+        return _prepend_value(inputs, tokens, filler)
     arguments: dict[str, Any] = {name: entry for name, entry in inputs.items() if entry is not None}
     for name in ("inputs_embeds", "past_key_values"):
         if name in arguments:
@@ -78,27 +78,26 @@ def extend_inputs(inputs: Inputs, tokens: int, filler: int) -> Inputs:
                 "`input_ids`, or use `model.at(ray).generate`"
             )
     if IDS not in arguments:
-        whole = [
+        candidates = [
             name for name, entry in arguments.items() if _are_ids(entry) and name not in GROWING
         ]
-        if len(whole) != 1:
+        if len(candidates) != 1:
             raise ConfigurationError(
                 f"`token` needs one input with ids, either `{IDS}` or the only input of whole "
                 f"numbers [batch, positions], found {', '.join(arguments)}"
             )
-    ids = IDS if IDS in arguments else whole[0]
+    ids = IDS if IDS in arguments else candidates[0]
     shape = arguments[ids].shape
     for name, entry in arguments.items():
         if name == ids:
-            arguments[name] = _prepend(entry, tokens, filler)
+            arguments[name] = _prepend_value(entry, tokens, filler)
         elif name == "position_ids":
-            first = torch.arange(tokens, device=entry.device, dtype=entry.dtype)
-            arguments[name] = torch.cat(
-                [first.expand(*entry.shape[:-1], -1), entry + tokens], dim=-1
-            )
+            # the tokens count from 0, and everything after them that much later
+            new = torch.arange(tokens, device=entry.device, dtype=entry.dtype)
+            arguments[name] = torch.cat([new.expand(*entry.shape[:-1], -1), entry + tokens], dim=-1)
         elif name in GROWING and isinstance(entry, Tensor) and entry.shape == shape:
-            arguments[name] = _prepend(entry, tokens, GROWING[name])
-        elif isinstance(entry, Tensor) and entry.shape[:2] == shape:
+            arguments[name] = _prepend_value(entry, tokens, GROWING[name])
+        elif isinstance(entry, Tensor) and entry.shape[:2] == shape:  # it counts positions too
             raise ConfigurationError(
                 f"`token` makes the sequence longer, but cannot extend `{name}` of shape "
                 f"{tuple(entry.shape)} to the new positions: use another conditioning"
@@ -110,7 +109,8 @@ def _are_ids(entry: object) -> bool:
     return isinstance(entry, Tensor) and entry.ndim == 2 and not entry.is_floating_point()
 
 
-def _prepend(entry: Tensor, tokens: int, value: int) -> Tensor:
+def _prepend_value(entry: Tensor, tokens: int, value: int) -> Tensor:
+    """Extend ``[B, T]`` in front by as many positions with one value."""
     if entry.ndim != 2 or entry.is_complex():
         raise ConfigurationError(
             f"`token` stands before sequences of ids [batch, positions], found an input of shape "
@@ -120,39 +120,37 @@ def _prepend(entry: Tensor, tokens: int, value: int) -> Tensor:
 
 
 def find_position_axes(short: Any, long: Any, path: Path = ()) -> Axes:
-    """The axes that are longer where the sequence is, of every tensor in what a network gives."""
+    """Return the axes of each output that are longer for a longer sequence."""
     if isinstance(short, Tensor):
         pairs = zip(short.shape, long.shape, strict=True)
         return {path: tuple(axis for axis, (size, longer) in enumerate(pairs) if size != longer)}
     axes: dict[Path, tuple[int, ...]] = {}
-    others = dict(_iter_children(long))
-    for name, entry in _iter_children(short):
-        axes |= find_position_axes(entry, others[name], (*path, name))
+    long_children = dict(_list_children(long))
+    for name, entry in _list_children(short):
+        axes |= find_position_axes(entry, long_children[name], (*path, name))
     return axes
 
 
 def remove_prefix(outputs: Any, tokens: int, axes: Axes, path: Path = ()) -> Any:
-    """Outputs without the positions of the tokens; what is packed stays packed."""
+    """Return the outputs without the positions of the tokens, packed as they were."""
     if isinstance(outputs, Tensor):
         usual = (1,) if path[:1] == (HIDDEN,) else ()
         for axis in axes.get(path, usual):
             outputs = outputs.narrow(axis, tokens, outputs.shape[axis] - tokens)
         return outputs
-    parts = {
-        name: remove_prefix(entry, tokens, axes, (*path, name))
-        for name, entry in _iter_children(outputs)
+    children = {
+        str(name): remove_prefix(entry, tokens, axes, (*path, name))
+        for name, entry in _list_children(outputs)
     }
-    if isinstance(outputs, Mapping):
-        return type(outputs)(**{str(name): entry for name, entry in parts.items()})
+    if isinstance(outputs, Mapping):  # a `ModelOutput` of transformers takes keywords only
+        return type(outputs)(**children)
     if isinstance(outputs, list | tuple):
-        return tuple(parts.values())
-    if parts:
-        return dataclasses.replace(outputs, **{str(name): entry for name, entry in parts.items()})
-    return outputs
+        return tuple(children.values())
+    return dataclasses.replace(outputs, **children) if children else outputs
 
 
-def _iter_children(outputs: Any) -> Sequence[tuple[str | int, Any]]:
-    """Return what an output is made of, by name or index."""
+def _list_children(outputs: Any) -> Sequence[tuple[str | int, Any]]:
+    """Return the entries of a packed output, by name or index."""
     if isinstance(outputs, Mapping):
         return list(outputs.items())
     if isinstance(outputs, list | tuple):
@@ -165,14 +163,14 @@ def outputs_equal(output: Any, other_output: Any) -> bool:
     """Return True if two outputs of a network are equal, tensor by tensor."""
     if isinstance(output, Tensor):
         return torch.equal(output, other_output)
-    pairs = zip(_iter_children(output), _iter_children(other_output), strict=True)
+    pairs = zip(_list_children(output), _list_children(other_output), strict=True)
     return all(outputs_equal(entry, other) for (_, entry), (_, other) in pairs)
 
 
 def extend_prompt(
     args: Sequence[Any], named: Mapping[str, Any], tokens: int, filler: int
 ) -> tuple[dict[str, Any], int]:
-    """Return the arguments of `generate`, and the number of positions of the longer prompt."""
+    """Return the arguments of `generate` and the length of the extended prompt."""
     arguments = dict(named)
     names = [name for name in (IDS, "inputs") if arguments.get(name) is not None]
     prompt = args[0] if args else arguments.pop(names[0]) if names else None
@@ -182,15 +180,16 @@ def extend_prompt(
             f"{len(args)} positional arguments: pass `input_ids`"
         )
     mask = arguments.pop("attention_mask", None)
-    whole = {IDS: prompt, "attention_mask": torch.ones_like(prompt) if mask is None else mask}
-    arguments |= extend_inputs(whole, tokens, filler)
-    if arguments.get("max_length") is not None:
+    # `generate` would guess a mask from padding ids, which the filler may be
+    mask = torch.ones_like(prompt) if mask is None else mask
+    arguments |= extend_inputs({IDS: prompt, "attention_mask": mask}, tokens, filler)
+    if arguments.get("max_length") is not None:  # it counts the prompt; `max_new_tokens` does not
         arguments["max_length"] += tokens
     return arguments, prompt.shape[1] + tokens
 
 
 def remove_prompt_prefix(generated: Any, tokens: int) -> Any:
-    """Remove the positions of the tokens from what `generate` gave."""
+    """Remove the positions of the tokens from the result of `generate`."""
     if isinstance(generated, Tensor):
         return generated[:, tokens:]
     generated.sequences = generated.sequences[:, tokens:]
@@ -250,15 +249,16 @@ class Token(InjectedConditioning):
         self._place, embedding = self._find_embedding(layer)
         check_is_called(self.backbone, self._place)
         self._filler = get_filler_id(embedding)
+        # rows of the embedding, not noise: vectors that the network can read (Lester et al., 3.1)
         rows = torch.randint(embedding.num_embeddings, (tokens,), device=embedding.weight.device)
         self.start = nn.Parameter(embedding.weight.detach()[rows].flatten())
         self.perceptron = nn.Sequential(
             nn.Linear(objectives, width), nn.SiLU(), nn.Linear(width, self.start.numel())
         )
-        for last in self.perceptron[2].parameters():
-            nn.init.zeros_(last)
+        for parameter in self.perceptron[2].parameters():
+            nn.init.zeros_(parameter)
         self.perceptron.to(self.start)
-        self._put(Prefixed(embedding, tokens))
+        self._insert(Prefixed(embedding, tokens))
         self._axes = self._find_axes()
 
     @property
@@ -271,7 +271,7 @@ class Token(InjectedConditioning):
         return outputs
 
     def _terms(self, rays: Tensor) -> list[Tensor]:
-        """The tokens of rays, ``[G, tokens * D]``."""
+        """Compute the tokens of rays, ``[G, tokens * D]``."""
         centred = (self.objectives * rays - 1).to(self.start)
         return [self.start + self.perceptron(centred)]
 
@@ -303,17 +303,17 @@ class Token(InjectedConditioning):
                 "`token` works with one sequence, found an encoder and a decoder in "
                 f'{type(self.backbone).__name__}: use how="lora" or how="film"'
             )
-        names = {entry: name for name, entry in self.backbone.named_modules()}
+        names = {module: name for name, module in self.backbone.named_modules()}
+        backbone: Any = self.backbone
         embedding: Any = None
         if layer is not None:
-            embedding = dict(self.backbone.named_modules()).get(layer)
-        elif callable(getattr(self.backbone, "get_input_embeddings", None)):
-            theirs: Any = self.backbone
-            embedding = theirs.get_input_embeddings()
-        elif (first := find_input_layer(self.backbone)) is not None:
+            embedding = dict(backbone.named_modules()).get(layer)
+        elif callable(getattr(backbone, "get_input_embeddings", None)):  # of `transformers`
+            embedding = backbone.get_input_embeddings()
+        elif (first := find_input_layer(backbone)) is not None:
             embedding = first[1]
         if not isinstance(embedding, nn.Embedding) or embedding not in names:
-            embeddings = [name for entry, name in names.items() if isinstance(entry, nn.Embedding)]
+            embeddings = [name for m, name in names.items() if isinstance(m, nn.Embedding)]
             where = "what the input enters" if layer is None else f"`{layer}`"
             raise ConfigurationError(
                 f"`token` puts tokens before a sequence of ids that enter an nn.Embedding, found "
@@ -326,7 +326,7 @@ class Token(InjectedConditioning):
         """Find the axes of outputs that count positions, by short calls of the network."""
         size = (3, self.start.numel())
         drawn = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(self.start)
-        modes = {entry: entry.training for entry in self.backbone.modules()}
+        modes = {module: module.training for module in self.backbone.modules()}
         try:
             with torch.no_grad():
                 self.backbone.eval()
@@ -341,9 +341,10 @@ class Token(InjectedConditioning):
                 f"({one_line(error)}): use another conditioning"
             ) from error
         finally:
-            for entry, training in modes.items():
-                entry.training = training
+            for module, training in modes.items():
+                module.training = training
         axes = find_position_axes(short, long)
+        # two different prefixes before the same ids; on `meta` there are no numbers to compare
         if self.start.device.type != "meta" and outputs_equal(
             remove_prefix(short, self.tokens, axes), remove_prefix(other, self.tokens, axes)
         ):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.conditioning.base import Conditioning
-from paretocosmos.nn.conditioning.sample_layout import check_group_count
+from paretocosmos.nn.conditioning.sample_layout import check_group_count, stack_outputs
 from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
 
@@ -43,8 +43,8 @@ class PerRayEnsemble(Conditioning):
     @property
     def ray_parameters(self) -> frozenset[str]:
         return frozenset(
-            f"backbone.{place}.{name}"
-            for place, network in self.backbone.named_children()
+            f"backbone.{index}.{name}"
+            for index, network in self.backbone.named_children()
             if isinstance(network, Conditioning)
             for name in network.ray_parameters
         )
@@ -64,9 +64,7 @@ class PerRayEnsemble(Conditioning):
         return joined
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
-        outputs = [self._call_nearest(inputs, ray) for ray in self.rays_for(rays)]
-        stacked: Outputs = map_tensors(lambda *outs: torch.stack(outs), *outputs)
-        return stacked
+        return stack_outputs(self._call_nearest(inputs, ray) for ray in self.rays_for(rays))
 
     def nearest(self, ray: Tensor) -> tuple[nn.Module, Tensor]:
         """Return the network that answers a ray ``[J]``, and the ray that it was trained for."""
@@ -83,7 +81,7 @@ class PerRayEnsemble(Conditioning):
         return f"objectives={self.objectives}, networks={len(self.rays)}"
 
 
-def networks_of(model: nn.Module) -> list[nn.Module]:
+def list_networks(model: nn.Module) -> list[nn.Module]:
     """Return the networks of a `PerRayEnsemble`, or a list of the model alone."""
     return list(model.backbone.children()) if isinstance(model, PerRayEnsemble) else [model]
 
@@ -98,7 +96,7 @@ class Unconditioned(Conditioning):
     """
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
-        self.rays_for(ray)
+        self.rays_for(ray)  # only to refuse a wrong one
         return self.call(inputs)
 
     def with_ray(self, ray: Tensor, function: Callable[[nn.Module], Any]) -> Any:
@@ -107,5 +105,8 @@ class Unconditioned(Conditioning):
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         count = len(self.rays_for(rays))
-        outputs: Outputs = map_tensors(lambda out: out.expand(count, *out.shape), self.call(inputs))
-        return outputs
+        # a view: the same numbers for all rays take no more memory than for one
+        expanded: Outputs = map_tensors(
+            lambda out: out.expand(count, *out.shape), self.call(inputs)
+        )
+        return expanded

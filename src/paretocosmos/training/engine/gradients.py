@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.methods import Method
-from paretocosmos.nn.conditioning import Hypernet, HypernetOutput, heads_of, inside
+from paretocosmos.nn.conditioning import Hypernet, HypernetOutput, find_heads, is_inside
 from paretocosmos.types import Inputs, Outputs
 
 LAST_LAYER = "emit"
@@ -16,7 +16,7 @@ LAST_LAYER = "emit"
 
 def find_head_modules(model: nn.Module, method: Method) -> tuple[str, ...]:
     """Return the modules, by dotted name, that a method's Gram matrix leaves out: the heads."""
-    return heads_of(model) if method.over == "shared" else ()
+    return find_heads(model) if method.over == "shared" else ()
 
 
 class LossGradients:
@@ -50,7 +50,7 @@ class LossGradients:
     def gram(self) -> Tensor:
         """Compute the inner products ``[..., G, J, J]`` of the gradients of a group's losses."""
         rows = self._compute_rows()
-        shared = [name for name in self._leaves if not inside(name, self._heads)]
+        shared = [name for name in self._leaves if not is_inside(name, self._heads)]
         width = sum(math.prod(self._leaves[name].shape[self._axes :]) for name in shared)
         return compute_inner_products(rows[..., :width])
 
@@ -71,7 +71,7 @@ class LossGradients:
         if self._rows is not None:
             return self._rows
         # the shared parameters first, so that those of the Gram matrix lie side by side
-        self._row_names = sorted(self._leaves, key=lambda name: inside(name, self._heads))
+        self._row_names = sorted(self._leaves, key=lambda name: is_inside(name, self._heads))
         leaves, flat = [self._leaves[name] for name in self._row_names], []
         for loss in self._losses.flatten(self._axes).unbind(-1):
             # the sum over seeds: no seed's loss depends on another's parameters

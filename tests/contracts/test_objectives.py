@@ -160,7 +160,7 @@ def test_what_compares_groups_is_offered_and_explained(objective: Objective) -> 
 def test_a_new_file_that_compares_groups_is_found_by_all(tmp_path: Path) -> None:
     with registered_in("objectives", "cost_gap", "own_objective", "CostGap", tmp_path) as kind:
         assert fairness_objectives("classes")["cost_gap"] is kind
-        assert fairness_objective("cost_gap", "classes", what="`fairness`") is kind
+        assert fairness_objective("cost_gap", "classes", setting="`fairness`") is kind
         gap = build_class_objectives([Classes("label", np.array([0, 1]))], 2, "cost_gap")[1]
     assert type(gap) is kind
 
@@ -168,7 +168,7 @@ def test_a_new_file_that_compares_groups_is_found_by_all(tmp_path: Path) -> None
 @pytest.mark.parametrize("given", ["cost_gap", "error_gap", "os:system", CrossEntropy, 3])
 def test_what_does_not_compare_classes_is_no_fairness_of_them(given: Any) -> None:
     with pytest.raises(ConfigurationError, match="`fairness`"):
-        fairness_objective(given, "classes", what="`fairness`")
+        fairness_objective(given, "classes", setting="`fairness`")
 
 
 @pytest.mark.parametrize("metric", [accuracy, misclassification])

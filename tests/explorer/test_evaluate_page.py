@@ -14,8 +14,7 @@ from paretocosmos import Problem, evaluate, fit, load_run
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.explorer import PageModel, build_page_model, write_report
 from paretocosmos.explorer.evaluate_page import choose_samples, encode_png
-from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.problems.tables.rows import split_rows
+from paretocosmos.problems.tables import TabularProblem, split_rows
 from paretocosmos.runs.run import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")

@@ -11,7 +11,6 @@ import pytest
 
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators import ParetoClassifier
-from paretocosmos.io import compression
 from paretocosmos.problems.tables import TabularProblem, read_table, to_frame
 
 polars = pytest.importorskip("polars")
@@ -69,12 +68,12 @@ def test_a_table_that_would_fill_the_memory(
     columns = {"a": pa.array(SAME[kind]).take(rows), "a.b": rows}
     parquet.write_table(pa.table(columns), path, compression="zstd")
     assert path.stat().st_size < 100_000
-    monkeypatch.setenv(compression.TABLE_VARIABLE, "0.02")
+    monkeypatch.setenv("PARETOCOSMOS_TABLE_GB", "0.02")
     with monkeypatch.context() as patched:
         patched.setattr(pd, "read_parquet", lambda *_, **__: pytest.fail("it was read"))
         with pytest.raises(DataError, match=r"MB of memory.*PARETOCOSMOS_TABLE_GB"):
             read_table(path)
-    monkeypatch.setenv(compression.TABLE_VARIABLE, "0.5")
+    monkeypatch.setenv("PARETOCOSMOS_TABLE_GB", "0.5")
     assert len(read_table(path)) == len(rows)
 
 
@@ -83,11 +82,11 @@ def test_a_limit_that_is_no_number(
     limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people().to_parquet(tmp_path / "a.parquet")
-    monkeypatch.setenv(compression.TABLE_VARIABLE, limit)
+    monkeypatch.setenv("PARETOCOSMOS_TABLE_GB", limit)
     if not limit:
         assert len(read_table(tmp_path / "a.parquet")) == 300  # as if it were not set
         return
-    with pytest.raises(ConfigurationError, match=compression.TABLE_VARIABLE):
+    with pytest.raises(ConfigurationError, match="PARETOCOSMOS_TABLE_GB"):
         read_table(tmp_path / "a.parquet")
 
 

@@ -14,8 +14,7 @@ import pytest
 from PIL import Image
 
 from paretocosmos.errors import DataError
-from paretocosmos.io import compression
-from paretocosmos.io.compression import read_packed
+from paretocosmos.io.external import read_unpacked
 from paretocosmos.problems.faces import archives
 from paretocosmos.problems.faces import files as celeba_lists
 from paretocosmos.problems.faces.archives import open_pictures
@@ -34,16 +33,16 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
         (celeba_lists, "LARGEST", 1_000_000),
     ):
         monkeypatch.setattr(module, name, value)
-    monkeypatch.setenv(compression.TABLE_VARIABLE, "0.003")
+    monkeypatch.setenv("PARETOCOSMOS_TABLE_GB", "0.003")
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
     for name, content in (("plain", bytes(1000)), ("packed", gzip.compress(bytes(1000)))):
         path = tmp_path / name
         path.write_bytes(content)
-        assert read_packed(path, most=1000) == bytes(1000)
+        assert read_unpacked(path, most=1000) == bytes(1000)
         with pytest.raises(DataError, match=r"unpacks to more than 999|at most 999"):
-            read_packed(path, most=999)
+            read_unpacked(path, most=999)
 
 
 def test_an_idx_file(tmp_path: Path) -> None:

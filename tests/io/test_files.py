@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import (
-    exists,
-    json_value,
-    made,
+    make_folder,
+    path_exists,
     read_json,
-    replacing,
-    sweep,
+    remove_leftovers,
+    replace_file,
+    to_json_value,
     write_bytes,
     write_json,
 )
@@ -83,7 +83,7 @@ def test_temporary_names_cannot_be_known_and_links_at_them_are_not_followed(
 ) -> None:
     names = set()
     for _ in range(20):
-        with replacing(tmp_path / "a.bin") as temporary:
+        with replace_file(tmp_path / "a.bin") as temporary:
             names.add(temporary.name)
             assert temporary.parent == tmp_path  # on the same disk, so that renaming is one step
     assert len(names) == 20
@@ -124,13 +124,13 @@ def test_leftovers_are_swept_and_nothing_else(tmp_path: Path) -> None:
     for name in (*ours, *others):
         (tmp_path / name).touch()
     (tmp_path / ".link.0a.tmp").symlink_to(tmp_path / "run.json")  # the link goes, the file stays
-    sweep(tmp_path)
+    remove_leftovers(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
-    sweep(tmp_path / "absent")
+    remove_leftovers(tmp_path / "absent")
     (tmp_path / ".a.json.0123456789ab.tmp").touch()
-    sweep(tmp_path, of="b.json")
+    remove_leftovers(tmp_path, of="b.json")
     assert (tmp_path / ".a.json.0123456789ab.tmp").exists()
-    sweep(tmp_path, of="a.json")
+    remove_leftovers(tmp_path, of="a.json")
     assert not (tmp_path / ".a.json.0123456789ab.tmp").exists()
 
 
@@ -246,10 +246,10 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_folder_made_for_nothing_is_removed_again(tmp_path: Path) -> None:
-    with made(tmp_path / "new" / "inner"):
+    with make_folder(tmp_path / "new" / "inner"):
         assert (tmp_path / "new" / "inner").is_dir()
     assert not (tmp_path / "new").exists()
-    with made(tmp_path / "new" / "inner"):
+    with make_folder(tmp_path / "new" / "inner"):
         (tmp_path / "new" / "file").touch()
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["file"]
 
@@ -258,16 +258,16 @@ def test_a_place_that_the_system_refuses_is_one_sentence(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     with (
         pytest.raises(RunError, match=r"cannot use `.*inner`: .*; choose another `out`"),
-        made(tmp_path / "file" / "inner"),
+        make_folder(tmp_path / "file" / "inner"),
     ):
         pass
     with pytest.raises(RunError, match=r"cannot use `.*nnn`: .*; choose another `out`"):
-        exists(tmp_path / ("n" * 300))
-    assert exists(tmp_path / "file")
-    assert not exists(tmp_path / "other")
+        path_exists(tmp_path / ("n" * 300))
+    assert path_exists(tmp_path / "file")
+    assert not path_exists(tmp_path / "other")
 
 
 def test_json_values_are_what_json_can_say() -> None:
     value = {1: (0.5, float("nan")), "text": None, "more": [True, {3}]}
-    said = json_value(value, lambda other: type(other).__name__)
+    said = to_json_value(value, lambda other: type(other).__name__)
     assert said == {"1": [0.5, "float"], "text": None, "more": [True, "set"]}

@@ -10,8 +10,12 @@ import pandas as pd
 import pytest
 
 from paretocosmos.errors import DataError, DataWarning
-from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.problems.tables.columns import drop_identifiers, find_identifiers, read_columns
+from paretocosmos.problems.tables import (
+    TabularProblem,
+    drop_identifiers,
+    find_identifiers,
+    read_columns,
+)
 
 
 def read(values: Any, **given: Any) -> "pd.Series[Any]":

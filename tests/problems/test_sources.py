@@ -17,8 +17,8 @@ import pytest
 from tests.small import seen
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.download import TIMEOUT, Remote, fetch, sha256_of
-from paretocosmos.io.files import cache_folder, folders
+from paretocosmos.io.external import TIMEOUT, Remote, fetch, hash_content
+from paretocosmos.io.files import get_cache_folder, list_data_folders
 from paretocosmos.problems.images.files import (
     FASHION_MNIST,
     FILES,
@@ -108,16 +108,16 @@ def source(server: Server) -> Source:
 
 class TestFolders:
     def test_the_cache(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        assert cache_folder() == tmp_path / "cache" / "paretocosmos"
+        assert get_cache_folder() == tmp_path / "cache" / "paretocosmos"
         monkeypatch.setenv("XDG_CACHE_HOME", "relative")
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.setattr(sys, "platform", "linux")
-        assert cache_folder() == tmp_path / ".cache" / "paretocosmos"
+        assert get_cache_folder() == tmp_path / ".cache" / "paretocosmos"
         monkeypatch.setattr(sys, "platform", "darwin")
-        assert cache_folder() == tmp_path / "Library" / "Caches" / "paretocosmos"
+        assert get_cache_folder() == tmp_path / "Library" / "Caches" / "paretocosmos"
         monkeypatch.setattr(sys, "platform", "win32")
         monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-        assert cache_folder() == tmp_path / "local" / "paretocosmos" / "Cache"
+        assert get_cache_folder() == tmp_path / "local" / "paretocosmos" / "Cache"
 
     def test_nobody_s_home(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def nobody() -> Path:
@@ -126,14 +126,14 @@ class TestFolders:
         monkeypatch.delenv("XDG_CACHE_HOME")
         monkeypatch.delenv("LOCALAPPDATA", raising=False)
         monkeypatch.setattr(Path, "home", nobody)
-        assert not cache_folder().exists()
+        assert not get_cache_folder().exists()
 
     def test_order(self, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert folders(None) == [cache]
+        assert list_data_folders(None) == [cache]
         monkeypatch.setenv("PARETOCOSMOS_DATA", str(tmp_path / "mine"))
-        assert folders(None) == [tmp_path / "mine", cache]
+        assert list_data_folders(None) == [tmp_path / "mine", cache]
         monkeypatch.setenv("HOME", str(tmp_path))
-        assert folders("~/named") == [tmp_path / "named"]
+        assert list_data_folders("~/named") == [tmp_path / "named"]
 
     @pytest.mark.parametrize("source", [MNIST, FASHION_MNIST])
     @pytest.mark.parametrize("end", ["", ".gz"])
@@ -297,4 +297,4 @@ def test_checksums_are_well_formed() -> None:
 def test_checksums_of_the_real_files(source: Source) -> None:
     files, absent = find_files(list_candidates(source, RAW, alone=False))
     assert not absent
-    assert source.sha256 == tuple(sha256_of(files[file], unpacked=True) for file in FILES)
+    assert source.sha256 == tuple(hash_content(files[file], unpacked=True) for file in FILES)

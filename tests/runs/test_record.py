@@ -13,7 +13,7 @@ from torch import Tensor
 from paretocosmos import evaluate, fit, load_problem, load_run
 from paretocosmos.errors import FindingWarning, RunError
 from paretocosmos.evaluation import Diagnosis, Finding
-from paretocosmos.io.files import digest_of
+from paretocosmos.io.files import hash_json
 from paretocosmos.objectives import GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
@@ -72,7 +72,7 @@ def _changed(folder: Path, **changes: Any) -> None:
     record = json.loads(path.read_text()) | changes
     absent = {"sha256", *(key for key, value in changes.items() if value is None)}
     record = {key: value for key, value in record.items() if key not in absent}
-    path.write_text(json.dumps(record | {"sha256": digest_of(record)}))
+    path.write_text(json.dumps(record | {"sha256": hash_json(record)}))
 
 
 def test_objectives_of_this_package_are_recorded_and_come_back(trained: Trained) -> None:

@@ -11,7 +11,7 @@ from paretocosmos.cli.console import print_next_command, print_note, print_text,
 from paretocosmos.errors import ConfigurationError, DataError, RunError
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
-from paretocosmos.io.files import replacing, user_path
+from paretocosmos.io.files import replace_file, user_path
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems.tables import Answer, read_table, to_frame
 from paretocosmos.runs.load import load_run
@@ -98,7 +98,7 @@ def predict(
     if out is None:
         print_text(text)
         return
-    with replacing(out, way_out="choose another place for it") as temporary:
+    with replace_file(out, way_out="choose another place for it") as temporary:
         temporary.write_text(text, encoding="utf-8")
     print_note(f"`{out}`: {len(frame):,} rows{_count_positives(run, added)}")
     print_next_command("export", folder)

@@ -17,7 +17,7 @@ from paretocosmos.cli.console import (
 )
 from paretocosmos.cli.options import AsJson, Trust, Verify, parse_integers
 from paretocosmos.errors import RunError
-from paretocosmos.io.files import exists, user_path
+from paretocosmos.io.files import path_exists, user_path
 from paretocosmos.paper.recipe import load_recipe
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def report(
     from paretocosmos.paper.report import write_report
 
     folder = user_path(out)
-    exists(folder)  # or a sentence why it cannot be looked at
+    path_exists(folder)  # or a sentence why it cannot be looked at
     wanted = (
         [load_recipe(recipe, trust=trust or ()).rehearsal(epochs)]
         if recipe

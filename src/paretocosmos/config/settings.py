@@ -19,7 +19,7 @@ from typing import Any
 from paretocosmos import registry
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.io.files import json_value
+from paretocosmos.io.files import to_json_value
 from paretocosmos.io.trust import modules_of
 from paretocosmos.registry import Spec
 
@@ -71,7 +71,7 @@ class Configuration:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         # what JSON cannot say is recorded, and compared, as text
-        plain: dict[str, Any] = json_value(dataclasses.asdict(self), repr)
+        plain: dict[str, Any] = to_json_value(dataclasses.asdict(self), repr)
         return plain
 
 

@@ -46,7 +46,7 @@ from paretocosmos.estimators.training import (
     train,
 )
 from paretocosmos.evaluation import MIDDLE, choose_point, evaluation_mode
-from paretocosmos.io.files import exists, user_path
+from paretocosmos.io.files import path_exists, user_path
 from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import PerRayEnsemble
 from paretocosmos.objectives import GroupObjective, Objective
@@ -263,7 +263,7 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             folder: the run folder, new.
         """
         run, path = self.to_run(), user_path(folder)
-        if exists(path):
+        if path_exists(path):
             raise RunError(f"`{path}` exists: choose another folder")
         try:
             path.mkdir(parents=True)

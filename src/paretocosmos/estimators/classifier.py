@@ -14,9 +14,7 @@ from paretocosmos.estimators.objectives import build_class_metrics, build_class_
 from paretocosmos.estimators.targets import Target, encode_classes
 from paretocosmos.estimators.training import check_in_both_splits
 from paretocosmos.objectives import GroupObjective, Objective
-from paretocosmos.problems.tables import Codes
-from paretocosmos.problems.tables.policy import build_gap, find_gap
-from paretocosmos.problems.tables.rows import check_compared_rows
+from paretocosmos.problems.tables import Codes, build_gap, check_compared_rows, find_gap
 from paretocosmos.types import Metric
 
 

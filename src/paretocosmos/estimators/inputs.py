@@ -20,10 +20,11 @@ from paretocosmos.problems.tables import (
     Grouping,
     Table,
     as_pandas,
+    find_identifiers,
+    read_columns,
     to_frame,
     to_numbers,
 )
-from paretocosmos.problems.tables.columns import find_identifiers, read_columns
 
 Column = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

@@ -21,19 +21,14 @@ from paretocosmos.objectives import (
     calibration_error,
     decides,
     fairness_objectives,
+    largest_share,
     logits_of,
     misclassification,
-    weighted_mean,
-)
-from paretocosmos.problems.tables.policy import (
-    build_gap,
-    build_loss,
-    build_objectives,
-    find_gap,
-    largest_share,
     positive_rate,
     recall,
+    weighted_mean,
 )
+from paretocosmos.problems.tables import build_gap, build_loss, build_objectives, find_gap
 from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
 OwnObjective = Callable[[Any, Any], Tensor] | Objective

@@ -14,9 +14,7 @@ from torch import Tensor
 
 from paretocosmos.errors import DataError
 from paretocosmos.estimators.inputs import Column, Floats, translate_errors
-from paretocosmos.problems.tables import Answer, format_label
-from paretocosmos.problems.tables.policy import compute_shares
-from paretocosmos.problems.tables.targets import compute_moments
+from paretocosmos.problems.tables import Answer, compute_moments, compute_shares, format_label
 
 LABEL = "label"
 # Names of other columns among a problem's targets.

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from paretocosmos.errors import ConfigurationError, FrontWarning
 from paretocosmos.explorer.page_model import Answers, PageModel, RunView, Samples, Words
 from paretocosmos.io import palette
-from paretocosmos.io.files import json_value, write_bytes
+from paretocosmos.io.files import to_json_value, write_bytes
 from paretocosmos.objectives import measure_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import MEANINGS, front_report
@@ -197,7 +197,7 @@ def _get_name(record: Mapping[str, Any], *keys: str) -> object:
 
 def _serialize_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a run's record to JSON; of each evaluation keep the hypervolume, which is drawn."""
-    content: dict[str, Any] = json_value(record, _to_text)
+    content: dict[str, Any] = to_json_value(record, _to_text)
     problem = content.get("problem")
     settings = problem.get("settings") if isinstance(problem, dict) else None
     if isinstance(settings, dict) and isinstance(settings.get("data"), str):
@@ -220,10 +220,12 @@ def _encode_base64(array: npt.NDArray[Any], kind: str) -> str:
 def _to_text(value: Any) -> Any:
     """Convert what JSON does not have: arrays and sets to lists, the rest to text."""
     if isinstance(value, np.generic | np.ndarray):
-        return json_value(value.tolist(), _to_text)
+        return to_json_value(value.tolist(), _to_text)
     if isinstance(value, float):
         return "not a number" if math.isnan(value) else ("infinity" if value > 0 else "-infinity")
-    return json_value(list(value), _to_text) if isinstance(value, set | frozenset) else str(value)
+    return (
+        to_json_value(list(value), _to_text) if isinstance(value, set | frozenset) else str(value)
+    )
 
 
 MAX_BYTES = 6_000_000

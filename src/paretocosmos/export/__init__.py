@@ -9,7 +9,7 @@ from paretocosmos.evaluation.threshold import check_threshold
 from paretocosmos.export.card import render_run_card
 from paretocosmos.export.formats import FORMATS, compare_file, require_onnx
 from paretocosmos.export.network import TAKES, describe, has_threshold, plan_export
-from paretocosmos.io.files import exists, made, replacing, user_path
+from paretocosmos.io.files import make_folder, path_exists, replace_file, user_path
 from paretocosmos.runs.run import Run, SupportsToRun, predicts_at, to_run
 
 __all__ = ["Exported", "export"]
@@ -102,7 +102,7 @@ def export(
     check_threshold(threshold, decided=has_threshold(run), name=run.record["name"])
     file_format = FORMATS[format]
     path = _find_path(run, file_format.ending, out)
-    with made(path.parent):  # before the work is done
+    with make_folder(path.parent):  # before the work is done
         if format == "onnx":
             require_onnx()
         plan = plan_export(run, threshold)
@@ -110,12 +110,12 @@ def export(
             plan, lambda free: describe(run, plan, file_format.takes[free], threshold)
         )
         takes = file_format.takes[several]
-        with replacing(path, way_out=WAY_OUT) as temporary:
+        with replace_file(path, way_out=WAY_OUT) as temporary:
             temporary.write_bytes(content)
             difference = compare_file(plan, temporary, path, file_format.load, takes, run.table)
     preference = TAKES[takes].format(j=plan.objectives)
     result = Exported(path, path.with_name(f"{path.name}.md"), difference, preference)
-    with replacing(result.card, way_out=WAY_OUT) as temporary:
+    with replace_file(result.card, way_out=WAY_OUT) as temporary:
         card = render_run_card(run, plan, path.name, takes, difference, threshold)
         temporary.write_bytes(card.encode())
     return result
@@ -127,7 +127,7 @@ def _find_path(run: Run, ending: str, out: str | Path | None) -> Path:
     path = (default or Path(f"model{ending}")) if out is None else user_path(out)
     if path.suffix != ending:
         raise RunError(f"`out` must name a file that ends in {ending}, found `{path}`")
-    existing = [p for p in (path, path.with_name(f"{path.name}.md")) if exists(p)]
+    existing = [p for p in (path, path.with_name(f"{path.name}.md")) if path_exists(p)]
     if existing and path != default:
         raise RunError(f"`{existing[0]}` exists; choose another `out`, or remove it").with_hint(
             {"out": None}

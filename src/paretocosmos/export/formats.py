@@ -305,7 +305,7 @@ def measure_difference(
         actual = dict(zip(plan.outputs, call(x, ray), strict=True))
         wanted = dict(zip(plan.outputs, expected, strict=True))
         if DECISION in actual:  # which must follow from the file's own probabilities
-            predictions = torch.from_numpy(actual[plan.network.answer.called])
+            predictions = torch.from_numpy(actual[plan.network.answer.output_name])
             wanted[DECISION] = plan.network.decide(predictions)[DECISION].numpy()
         worst = max(
             worst, *(relative_difference(actual[name], wanted[name]) for name in plan.outputs)

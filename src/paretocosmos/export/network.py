@@ -150,7 +150,7 @@ class ExportedNetwork(nn.Module):
         if self.preprocessing is not None:
             outputs: Outputs = self.model(self.preprocessing(x), ray)
             predictions = self.answer.read(outputs)
-            return {self.answer.called: predictions, **self.decide(predictions)}
+            return {self.answer.output_name: predictions, **self.decide(predictions)}
         # a dataclass becomes a mapping, a list a tuple
         plain = map_tensors(lambda out: out, self.model(x, ray))
         if isinstance(plain, Tensor):

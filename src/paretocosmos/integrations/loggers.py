@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 
 from paretocosmos.errors import ConfigurationError, require_extra, unknown
-from paretocosmos.io.files import digest_of
+from paretocosmos.io.files import hash_json
 from paretocosmos.io.formatting import sanitize
 from paretocosmos.pareto.front import Front
 from paretocosmos.runs.folders import flatten
@@ -100,7 +100,7 @@ def _select_finite(results: Mapping[str, Any]) -> dict[str, float]:
 
 def compute_identity(start: Start) -> str:
     """Return a hash of the settings, which a resumed training shares with its first part."""
-    return str(digest_of(dict(start.record)))[:16]
+    return str(hash_json(dict(start.record)))[:16]
 
 
 def select_settings(start: Start) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from paretocosmos.config.settings import spec_name
 from paretocosmos.errors import ConfigurationError, RunError, require_extra
 from paretocosmos.export.card import render_network_card
 from paretocosmos.io.files import (
-    json_value,
-    made,
+    make_folder,
     one_line,
     read_json,
+    to_json_value,
     user_path,
     write_bytes,
     write_json,
@@ -81,11 +81,11 @@ def save_pretrained(
         "paretocosmos": __version__,
         "conditioning": name,
         "objectives": model.objectives,
-        "settings": json_value(model.settings, _unsayable),
+        "settings": to_json_value(model.settings, _unsayable),
         "network": type(model.backbone).__name__,
         "left_out": _digest({key: state[key] for key in frozen}) if frozen else None,
     }
-    with made(place):
+    with make_folder(place):
         save_tensors(
             place / WEIGHTS,
             {key: state[key] for key in state if key not in frozen},

@@ -33,17 +33,17 @@ WAY_OUT = (
     "resume=True"
 )
 
-# Temporary names: those of `replacing`, and those safetensors takes while it writes to one.
+# Temporary names: those of `replace_file`, and those safetensors takes while it writes to one.
 LEFTOVER = re.compile(r"\.(?:.+\.[0-9a-f]+\.tmp|tmp[0-9A-Za-z]{6})")
 
 
-def beside(path: Path) -> Path:
+def make_temporary_path(path: Path) -> Path:
     """A temporary name in the same folder that cannot be guessed."""
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
 
 
 @contextmanager
-def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iterator[Path]:
+def replace_file(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iterator[Path]:
     """A temporary name beside `path` to write to, which is then renamed.
 
     The name cannot be guessed, and a file or link that is there already is never opened.
@@ -54,7 +54,7 @@ def replacing(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iter
             is noticed and made anew.
         way_out: what to do where it cannot be written.
     """
-    temporary = beside(path)
+    temporary = make_temporary_path(path)
     try:
         temporary.open("xb").close()  # exclusively: a link is not followed
         mode = temporary.stat().st_mode  # others may read it, or may not, as the user has it
@@ -88,7 +88,7 @@ def check_utf8(text: str, name: str) -> None:
         ) from error
 
 
-def exists(path: Path) -> bool:
+def path_exists(path: Path) -> bool:
     """Whether something is there; a place that the system refuses to look at is one sentence."""
     try:
         return path.exists()
@@ -97,7 +97,7 @@ def exists(path: Path) -> bool:
 
 
 @contextmanager
-def made(folder: Path) -> Iterator[None]:
+def make_folder(folder: Path) -> Iterator[None]:
     """A folder, made where it is not there; what was made and is empty in the end is removed."""
     new: list[Path] = []
     try:
@@ -123,7 +123,7 @@ def _flush_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def sweep(folder: Path, *, of: str = "") -> None:
+def remove_leftovers(folder: Path, *, of: str = "") -> None:
     """Remove the temporary files that killed processes left in a folder that is not in use.
 
     Args:
@@ -133,7 +133,7 @@ def sweep(folder: Path, *, of: str = "") -> None:
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> (folder / ".run.json.0a1b2c3d4e5f.tmp").touch()
-    >>> sweep(folder)
+    >>> remove_leftovers(folder)
     >>> list(folder.iterdir())
     []
     """
@@ -152,7 +152,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     >>> [file.name for file in folder.iterdir()]
     ['a.txt']
     """
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_bytes(content)
 
 
@@ -166,20 +166,20 @@ def write_json(path: Path, content: object) -> None:
     write_bytes(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
-def json_value(value: object, other: Callable[[Any], Any]) -> Any:
+def to_json_value(value: object, other: Callable[[Any], Any]) -> Any:
     """A value as JSON has it: mappings, lists, texts and finite numbers.
 
     Args:
         value: whatever is to be written.
         other: makes something of what JSON cannot say.
 
-    >>> json_value({1: (0.5, float("inf"))}, repr)
+    >>> to_json_value({1: (0.5, float("inf"))}, repr)
     {'1': [0.5, 'inf']}
     """
     if isinstance(value, Mapping):
-        return {str(key): json_value(inner, other) for key, inner in value.items()}
+        return {str(key): to_json_value(inner, other) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [json_value(inner, other) for inner in value]
+        return [to_json_value(inner, other) for inner in value]
     if isinstance(value, str | int | None) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return other(value)
@@ -247,12 +247,12 @@ def _no_number(word: str) -> object:
     raise ValueError(f"it has {word}, which is not JSON")
 
 
-def digest_of(content: object) -> str:
+def hash_json(content: object) -> str:
     """The SHA-256 of what JSON can say, however it is laid out, in hexadecimal."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -273,7 +273,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     >>> folder.exists()
     False
     """
-    with made(folder), ExitStack() as held:
+    with make_folder(folder), ExitStack() as held:
         try:
             held.enter_context(FileLock(folder / LOCK, blocking=False))
         except Timeout as error:
@@ -336,7 +336,7 @@ def user_path(path: str | Path) -> Path:
     return place
 
 
-def cache_folder() -> Path:
+def get_cache_folder() -> Path:
     """Where downloads and composites are kept; it need not exist."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     if Path(named).is_absolute():  # the standard says to ignore any other
@@ -351,9 +351,9 @@ def cache_folder() -> Path:
     return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "paretocosmos"
 
 
-def folders(data: str | None = None) -> list[Path]:
+def list_data_folders(data: str | None = None) -> list[Path]:
     """The folders to look in: the one that is named, or else the variable's and the cache."""
     if data is not None:
         return [user_path(data)]
     named = os.environ.get(VARIABLE)
-    return [*([user_path(named)] if named else []), cache_folder()]
+    return [*([user_path(named)] if named else []), get_cache_folder()]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import ConfigurationError, RunError, SignatureError, require_extra
-from paretocosmos.io.files import digest_of, one_line, read_json
+from paretocosmos.io.files import hash_json, one_line, read_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -165,7 +165,7 @@ def check_signature(folder: Path, record: Mapping[str, Any], key: "Ed25519Public
             f"key {asked}, or was changed: restore the signed version"
         ) from None
     rest = {name: value for name, value in record.items() if name != "sha256"}
-    if not record.get("sha256") == said["sha256"] == digest_of(rest):
+    if not record.get("sha256") == said["sha256"] == hash_json(rest):
         raise SignatureError(
             f"`{folder / 'run.json'}` was changed after it was signed: restore the signed version"
         )

@@ -349,25 +349,26 @@ def fairness_objectives(of: Literal["classes", "numbers"]) -> dict[str, type[Gro
 
 
 def fairness_objective(
-    given: str | type[GroupObjective], of: Literal["classes", "numbers"], *, what: str
+    fairness: str | type[GroupObjective], of: Literal["classes", "numbers"], *, setting: str
 ) -> type[GroupObjective]:
     """Return the objective that compares groups, given its registered name or a class.
 
     A name of code elsewhere is not looked up: it may come from a file, which must not import any.
 
     Args:
-        given: the name or the class.
-        of: what is predicted.
-        what: what the setting is called in an error message.
+        fairness: the name or the class.
+        of: the kind of prediction.
+        setting: the name of the setting in an error message.
     """
-    if isinstance(given, str):
+    if isinstance(fairness, str):
         objectives = fairness_objectives(of)
-        if given not in objectives:
-            raise unknown(what, given, objectives)
-        return objectives[given]
-    if isinstance(given, type) and issubclass(given, GroupObjective) and given.fairness == of:
-        return given
-    raise ConfigurationError(
-        f'{what} must be a name or a class of objectives that declares `fairness = "{of}"`, found '
-        f"{given!r}"
-    )
+        if fairness not in objectives:
+            raise unknown(setting, fairness, objectives)
+        return objectives[fairness]
+    is_class = isinstance(fairness, type) and issubclass(fairness, GroupObjective)
+    if not is_class or fairness.fairness != of:
+        raise ConfigurationError(
+            f"{setting} must be a name or a class of objectives that declares "
+            f'`fairness = "{of}"`, found {fairness!r}'
+        )
+    return fairness

@@ -16,6 +16,7 @@ from paretocosmos.objectives.base import (
     logits_of,
     mean_of,
     pick,
+    weighted_mean,
     weighted_sums,
 )
 from paretocosmos.types import Measure, Metric, Outputs, Targets
@@ -237,6 +238,63 @@ def calibration_error(
     off = (mass * (ordered.sigmoid() - truth)).cumsum(0)
     sums = off.gather(0, torch.cat([ends.gather(0, last), places[-1:]]))
     return torch.cat([sums[:1], sums.diff()]).abs().sum() / total
+
+
+@deciding
+def positive_rate(outputs: Outputs, targets: Targets) -> Tensor:
+    """Return the share of samples predicted positive: 0 or 1 means a constant classifier.
+
+    >>> import torch
+    >>> positive_rate(torch.tensor([1.0, -1.0, 2.0, 3.0]), {})
+    tensor(0.7500, dtype=torch.float64)
+    """
+    return weighted_mean((logits_of(outputs, None) > 0).double(), targets)
+
+
+@deciding
+def selection_rate(outputs: Outputs, targets: Targets, *, group: int) -> Tensor:
+    """Return the share of a group that is predicted positive; NaN where nobody is of that group.
+
+    >>> import torch
+    >>> targets = {"sensitive": torch.tensor([0, 0, 1, 1])}
+    >>> selection_rate(torch.tensor([1.0, -1.0, 2.0, 3.0]), targets, group=0)
+    tensor(0.5000, dtype=torch.float64)
+    """
+    chosen = (logits_of(outputs, None) > 0).double()
+    member = (targets["sensitive"].reshape(chosen.shape) == group).double()
+    if "weight" in targets:
+        member = member * targets["weight"].reshape(chosen.shape)
+    return (chosen * member).sum() / member.sum()
+
+
+@deciding
+def recall(outputs: Outputs, targets: Targets, *, of: int) -> Tensor:
+    """Return the share of a class that is found; NaN where it is missing.
+
+    >>> recall(torch.tensor([1.0, -1.0, 2.0]), {"label": torch.tensor([1.0, 1.0, 0.0])}, of=1)
+    tensor(0.5000)
+    """
+    scores = logits_of(outputs, None)
+    chosen = scores.argmax(dim=-1) == of if scores.ndim > 1 else (scores > 0) == bool(of)
+    member = (targets["label"].reshape(chosen.shape) == of).to(scores.dtype)
+    if "weight" in targets:
+        member = member * targets["weight"]
+    return (chosen * member).sum() / member.sum()
+
+
+@deciding
+def largest_share(outputs: Outputs, targets: Targets, *, output: str | None = None) -> Tensor:
+    """Return the share of the class that is predicted most: 1 means a constant classifier.
+
+    >>> largest_share(torch.eye(4)[:, :2], {})
+    tensor(0.7500)
+    """
+    scores = pick(outputs, output)
+    if scores.ndim == 1 or scores.shape[-1] == 1:  # one logit stands for two classes
+        scores = torch.stack([-scores.flatten(), scores.flatten()], dim=-1)
+    classes = torch.arange(scores.shape[-1], device=scores.device)
+    chosen = (scores.argmax(dim=-1, keepdim=True) == classes).to(scores.dtype)
+    return torch.stack([weighted_mean(column, targets) for column in chosen.unbind(-1)]).amax()
 
 
 _SHARE: Mapping[str, Measure] = {

@@ -21,11 +21,11 @@ from paretocosmos.config.training import Training
 from paretocosmos.errors import DataError, RunError, SignatureError, UntrustedError
 from paretocosmos.io.files import (
     VARIABLE,
-    digest,
+    hash_file,
     lock_folder,
     one_line,
     read_json,
-    sweep,
+    remove_leftovers,
     user_path,
     write_bytes,
 )
@@ -176,7 +176,7 @@ def clean_up(experiment: Experiment, options: ReproduceOptions) -> None:
 
 def _remove_leftovers(experiment: Experiment, options: ReproduceOptions) -> None:
     """Remove temporary files and all checkpoints, which may be hundreds and are not needed."""
-    sweep(experiment.folder(options.out))
+    remove_leftovers(experiment.folder(options.out))
     for run in experiment.runs(options.out).values():
         shutil.rmtree(run / "checkpoint", ignore_errors=True)
         if next(run.glob(".*"), None) is not None:
@@ -348,7 +348,7 @@ def read_run_record(
         allowed = (*trust, *modules_of([experiment.problem, experiment.method]))
         record = read_record(folder, trust=allowed, verify=verify)
         for name in (n for n in FRONTS if n in record.get("files", {})):
-            if not (folder / name).exists() or digest(folder / name) != record["files"][name]:
+            if not (folder / name).exists() or hash_file(folder / name) != record["files"][name]:
                 raise RunError(f"`{folder / name}` is missing or was changed")
     except (SignatureError, UntrustedError):
         raise

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError, cannot_use
-from paretocosmos.io.files import sweep, user_path, write_json
+from paretocosmos.io.files import remove_leftovers, user_path, write_json
 from paretocosmos.io.schema import CELL, MOST_WORKERS
 from paretocosmos.io.trust import check_trust
 from paretocosmos.paper.experiment import (
@@ -343,7 +343,8 @@ def reproduce(
         _make_folder(out), device, precision, data_folder, check_trust(trust)
     )
     reproduction = Reproduction(recipe, options.out)
-    sweep(reproduction.file.parent, of=reproduction.file.name)  # what a killed process left
+    # files of a killed process
+    remove_leftovers(reproduction.file.parent, of=reproduction.file.name)
     images: dict[str, str] = {}
     jobs = _find_jobs(reproduction, asked, options, images)
     reproduction.save()

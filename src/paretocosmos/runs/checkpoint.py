@@ -24,7 +24,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from paretocosmos.errors import CheckpointWarning, RunError
-from paretocosmos.io.files import one_line, replacing, sweep
+from paretocosmos.io.files import one_line, remove_leftovers, replace_file
 from paretocosmos.io.progress import status
 from paretocosmos.runs.stored_names import rename_tensors
 from paretocosmos.runtime.weights import describe_misfit
@@ -119,7 +119,7 @@ def save_tensors(
     if hashed:
         plain[HASH] = _hash(plain, said)
     # straight from the tensors' memory to the file: a network's checkpoint may be gigabytes
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         try:
             save_file(plain, temporary, metadata={HEADER: said})
         except SafetensorError as error:  # "Error while serializing: I/O error: File too large"
@@ -345,7 +345,7 @@ def clean_run_folder(folder: Path) -> None:
     And an empty folder under the name of a checkpoint, where one could not be written.
     """
     for place in (folder, folder / "checkpoint"):
-        sweep(place)
+        remove_leftovers(place)
     for path in list_checkpoints(folder).values():
         if path.is_dir():
             with suppress(OSError):

@@ -11,7 +11,7 @@ from typing import Any
 
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
-from paretocosmos.io.files import digest_of, exists, lock_folder, user_path
+from paretocosmos.io.files import hash_json, lock_folder, path_exists, user_path
 from paretocosmos.runs.checkpoint import (
     clean_run_folder,
     find_flaw,
@@ -34,7 +34,7 @@ def choose_folder(out: str | Path | None, name: str, *, resume: bool, what: str 
     """
     if out is not None:
         folder = user_path(out)
-        there = exists(folder)
+        there = path_exists(folder)
         if there and not resume:
             raise RunError(
                 f"`{folder}` exists; choose another `out`, or continue the {what} in it with "
@@ -146,7 +146,7 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
 def hash_run(plan: Plan) -> str:
     """Return a hash of what decides a run's result: its settings, its data, and the seed."""
     settings = restore_names(plan.configuration.to_dict()) | {"device": plan.device.type}
-    return digest_of([settings, plan.problem.names, plan.data_hash])
+    return hash_json([settings, plan.problem.names, plan.data_hash])
 
 
 def _differences(
@@ -176,7 +176,7 @@ DEEP = 3
 
 def find_runs(folder: Path) -> list[Path]:
     """The folder itself where it is that of a run, else those of all runs below it."""
-    if exists(folder / "run.json"):
+    if path_exists(folder / "run.json"):
         return [folder]
     found = (folder.glob(f"{'*/' * depth}run.json") for depth in range(1, DEEP + 1))
     return sorted(path.parent for some in found for path in some) if folder.is_dir() else []

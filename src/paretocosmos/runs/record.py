@@ -15,7 +15,14 @@ from paretocosmos import registry
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.settings import spec_of
 from paretocosmos.errors import ConfigurationError, DataWarning, ParetoCosmosError, RunError
-from paretocosmos.io.files import digest, digest_of, json_value, one_line, read_json, write_json
+from paretocosmos.io.files import (
+    hash_file,
+    hash_json,
+    one_line,
+    read_json,
+    to_json_value,
+    write_json,
+)
 from paretocosmos.io.signatures import check_signature
 from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.objectives import Objective
@@ -100,9 +107,9 @@ def write_run(
         contents["table.json"] = table.to_dict()
     for name, content in contents.items():
         write_json(folder / name, content)
-    files = {name: digest(folder / name) for name in (MODEL, *contents)}
+    files = {name: hash_file(folder / name) for name in (MODEL, *contents)}
     added: dict[str, Any] = {"files": files}
-    added["sha256"] = digest_of({**record, **added})
+    added["sha256"] = hash_json({**record, **added})
     write_json(folder / "run.json", {**record, **added})
     return added
 
@@ -197,7 +204,7 @@ def read_record(
 def check_hash(folder: Path, record: Mapping[str, Any]) -> None:
     """Refuse a record that was changed after its training wrote it."""
     rest = {key: value for key, value in record.items() if key != "sha256"}
-    if digest_of(rest) != record.get("sha256"):
+    if hash_json(rest) != record.get("sha256"):
         raise _changed(folder / "run.json")
 
 
@@ -209,7 +216,7 @@ def check_files(folder: Path, record: Mapping[str, Any]) -> None:
                 f"`{folder / name}` does not exist; the run folder is incomplete: restore the "
                 "original file, or train again"
             )
-        if digest(folder / name) != written:
+        if hash_file(folder / name) != written:
             raise _changed(folder / name)
 
 
@@ -223,7 +230,7 @@ def _changed(file: Path) -> RunError:
 def objective_specs(problem: Problem) -> list[dict[str, Any]]:
     """A problem's objectives by name and settings, as `run.json` has them."""
     specs = [spec_of("objectives", objective) for objective in problem.objectives]
-    return [{"name": spec.name, "settings": json_value(spec.settings, _kind)} for spec in specs]
+    return [{"name": spec.name, "settings": to_json_value(spec.settings, _kind)} for spec in specs]
 
 
 def other_objectives(record: Mapping[str, Any], problem: Problem) -> list[str]:
@@ -259,7 +266,7 @@ def _usual(name: str) -> dict[str, Any]:
         return {}
     found = registry.parameters(registry.find("objectives", name))
     usual = {key: one.default for key, one in found.items() if one.default is not one.empty}
-    return dict(json_value(usual, _kind))
+    return dict(to_json_value(usual, _kind))
 
 
 def _said(spec: Mapping[str, Any] | None) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paretocosmos.errors import RunError
-from paretocosmos.io.files import replacing, user_path
+from paretocosmos.io.files import replace_file, user_path
 from paretocosmos.io.signatures import (
     ALGORITHM,
     FILE,
@@ -69,6 +69,6 @@ def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signe
         "signed": signed.when,
         "signature": base64.b64encode(signature).decode(),
     }
-    with replacing(folder / FILE, way_out="sign where you may write the folder") as temporary:
+    with replace_file(folder / FILE, way_out="sign where you may write the folder") as temporary:
         temporary.write_text(json.dumps(content, indent=1) + "\n")
     return signed

@@ -126,7 +126,7 @@ class TorchNetwork(Network):
             ray = torch.from_numpy(rays[0] if len(rays) == 1 else rays)
             outputs: Outputs = self._model(inputs, ray.to(self._device, self._dtype))
             if self._table:
-                outputs = {self._answer.called: self._answer.read(outputs)}
+                outputs = {self._answer.output_name: self._answer.read(outputs)}
             named = outputs if isinstance(outputs, Mapping) else {"outputs": outputs}
             return {head: out.float().cpu().numpy() for head, out in named.items()}
 

@@ -22,7 +22,7 @@ from paretocosmos.errors import (
     joined,
     unknown,
 )
-from paretocosmos.io.files import sweep
+from paretocosmos.io.files import remove_leftovers
 from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.pareto.rays import each_alone
 from paretocosmos.problems import Problem, problem_name
@@ -345,7 +345,7 @@ def _take_up(
             if (place / "run.json").exists():
                 refuse_other(place, load_record(place), plan.for_seed(seed))
     if seeds:
-        sweep(folder)
+        remove_leftovers(folder)
 
 
 @contextmanager

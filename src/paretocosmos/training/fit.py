@@ -15,7 +15,7 @@ from paretocosmos._version import __version__
 from paretocosmos.config.plan import Plan, check_seed
 from paretocosmos.config.resolve import PlanOptions, make_plan
 from paretocosmos.errors import ConfigurationError, DataError, LostProcessError, RunError
-from paretocosmos.io.files import sweep
+from paretocosmos.io.files import remove_leftovers
 from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import list_networks
@@ -47,7 +47,7 @@ def write_pages(runs: Sequence[Run], together: Path | None = None) -> None:
             for run, view in zip(runs, page.runs, strict=True):
                 write_report(run.folder / PAGE, dataclasses.replace(page, runs=[view]))
             if together is not None:
-                sweep(together, of=PAGE)  # what a killed process left half written
+                remove_leftovers(together, of=PAGE)  # what a killed process left half written
                 write_report(together / PAGE, page)
             print_note(f"page: {(together or runs[0].folder) / PAGE}")
         except ConfigurationError as error:

@@ -19,7 +19,7 @@ from paretocosmos.errors import (
     require_extra,
     unknown,
 )
-from paretocosmos.io.files import folders, one_line, user_path
+from paretocosmos.io.files import list_data_folders, one_line, user_path
 from paretocosmos.nn.backbones.base import Backbone, Cut
 from paretocosmos.nn.norms import Norm, with_norm
 from paretocosmos.runtime.weights import describe_misfit
@@ -204,7 +204,7 @@ def find_published(hub: str) -> tuple[str, Path]:
     Raises:
         DataError: where they are not, without a way out: the caller may do without them.
     """
-    places = [folder / hub.rpartition("/")[2] for folder in folders()]
+    places = [folder / hub.rpartition("/")[2] for folder in list_data_folders()]
     for place in places:
         file = _find_in_folder(place)
         if file is not None:

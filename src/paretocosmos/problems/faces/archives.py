@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.compression import check_size
+from paretocosmos.io.external import check_size
 from paretocosmos.io.files import one_line
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")

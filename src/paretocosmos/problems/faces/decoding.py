@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from paretocosmos.errors import DataError, require_extra
 from paretocosmos.io import progress
-from paretocosmos.io.files import cache_folder, one_line, replacing, write_bytes
+from paretocosmos.io.files import get_cache_folder, one_line, replace_file, write_bytes
 from paretocosmos.problems.faces.archives import Pictures, Read
 from paretocosmos.problems.images.files import Bytes
 
@@ -157,7 +157,7 @@ def load_pictures(pictures: Pictures, wanted: Sequence[int], size: int) -> Decod
     """
     inputs = [TRANSFORM, size, pictures.fingerprint, *wanted]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
-    path = cache_folder() / "celeba" / f"faces-{size}-{key}.npy"
+    path = get_cache_folder() / "celeba" / f"faces-{size}-{key}.npy"
     cached = _read(path, size)
     if cached is None:
         _announce(pictures, wanted, size, path.parent)
@@ -212,7 +212,7 @@ def _write(path: Path, pictures: Pictures, wanted: Sequence[int], size: int) -> 
     path.parent.mkdir(parents=True, exist_ok=True)
     row = CHANNELS * size * size
     # flushed to the disk: the checksum of the pixels is not computed again
-    with replacing(path) as temporary, temporary.open("w+b") as stream:
+    with replace_file(path) as temporary, temporary.open("w+b") as stream:
         start = _head(stream, 0, size)
 
         def put(at: int, pixels: Bytes) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError, unknown
-from paretocosmos.io.compression import LARGEST, check_size, read_packed
-from paretocosmos.io.files import VARIABLE, folders, one_line, user_path
+from paretocosmos.io.external import LARGEST, check_size, read_unpacked
+from paretocosmos.io.files import VARIABLE, list_data_folders, one_line, user_path
 from paretocosmos.problems.faces.archives import ARCHIVES, parse_number
 
 HOME = "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
@@ -49,7 +49,7 @@ def find_celeba(data: str | None) -> CelebaFiles:
         ).with_hint({"data": None})
     places = [
         place
-        for folder in folders(data)
+        for folder in list_data_folders(data)
         for place in (folder / "celeba", folder / "CelebA", folder)
     ]
     half = ""
@@ -245,7 +245,7 @@ def _is_csv(path: Path) -> bool:
 
 def _read_text(path: Path) -> str:
     try:
-        return read_packed(path).decode("utf-8-sig")
+        return read_unpacked(path).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         _refuse(path, "is text, plain or gzipped", one_line(error))
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.io.files import cache_folder, replacing
+from paretocosmos.io.files import get_cache_folder, replace_file
 from paretocosmos.problems.images.files import Bytes
 
 # Change it with anything that changes a byte: it is part of the cache's key.
@@ -188,7 +188,7 @@ def load_or_compose(name: str, build: Callable[[], Composites]) -> tuple[Composi
         name: the file's name without its ending; says everything the bytes depend on.
         build: makes them.
     """
-    path = cache_folder() / "composites" / f"{name}.npz"
+    path = get_cache_folder() / "composites" / f"{name}.npz"
     cached = _read(path)
     if cached is not None:
         return cached
@@ -219,7 +219,7 @@ def _read(path: Path) -> tuple[Composites, str] | None:
 def _write(path: Path, composites: Composites, sha256: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # not flushed to the disk: the checksum reveals a torn file
-    with replacing(path, flush=False) as temporary, temporary.open("wb") as stream:
+    with replace_file(path, flush=False) as temporary, temporary.open("wb") as stream:
         np.savez(
             stream,
             images=composites.images,

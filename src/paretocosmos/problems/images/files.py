@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.compression import read_packed
-from paretocosmos.io.download import Remote, fetch
-from paretocosmos.io.files import VARIABLE, cache_folder
+from paretocosmos.io.external import Remote, fetch, read_unpacked
+from paretocosmos.io.files import VARIABLE, get_cache_folder
 
 FILES = (
     "train-images-idx3-ubyte",
@@ -101,7 +100,7 @@ def find_files(folders: Sequence[Path]) -> tuple[Files, list[str]]:
 
 def download(source: Source) -> Files:
     """Download what the cache lacks of a source."""
-    folder = cache_folder() / source.below[0]
+    folder = get_cache_folder() / source.below[0]
     cached, absent = find_files([folder])
     files = dict(cached)
     for file, sha256 in zip(FILES, source.sha256, strict=True):
@@ -178,7 +177,7 @@ def read_idx(path: Path, axes: int) -> Bytes:
 
 def _unpack(path: Path) -> bytes:
     try:
-        return read_packed(path)
+        return read_unpacked(path)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"`{path}` cannot be read ({error}): {WAY_OUT}") from error
 

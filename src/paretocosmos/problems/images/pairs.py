@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from paretocosmos.errors import DataError, require_extra, unknown
-from paretocosmos.io.download import sha256_of
-from paretocosmos.io.files import VARIABLE, cache_folder, folders
+from paretocosmos.io.external import hash_content
+from paretocosmos.io.files import VARIABLE, get_cache_folder, list_data_folders
 from paretocosmos.problems.base import Protocol, check_protocol
 from paretocosmos.problems.images.composites import (
     RULES,
@@ -92,7 +92,7 @@ def make_loader(
             raise unknown("rule", rule, tuple(RULES))
         files = _find_files(sources, data)
         # of the files as they lie: unpacking them takes longer than reading the composites
-        sums = "".join(sha256_of(paths[file]) for paths in files for file in FILES)
+        sums = "".join(hash_content(paths[file]) for paths in files for file in FILES)
         key = hashlib.sha256(sums.encode()).hexdigest()[:16]
         build = partial(_compose, sources, files, rule, seed)
         composites, sha256 = load_or_compose(f"{name}-v{VERSION}-{rule}-seed{seed}-{key}", build)
@@ -112,7 +112,7 @@ def make_loader(
 
 def _find_files(sources: tuple[Source, Source], data: str | None) -> list[Files]:
     """Return the files of each source, downloaded if no folder was named and none has them."""
-    where = folders(data)
+    where = list_data_folders(data)
     by_source: dict[Source, Files] = {}
     for source in dict.fromkeys(sources):
         alone = len(set(sources)) == 1
@@ -132,7 +132,7 @@ def _explain_absence(source: Source, searched: list[Path], absent: list[str], fo
     return (
         f"{source.name} is the four files {', '.join(FILES)}, plain or .gz, in {listed}, found "
         f"{missing}: name the folder that holds them, or leave `data` "
-        f"out to look in ${VARIABLE} and the cache `{cache_folder()}` and then to download them"
+        f"out to look in ${VARIABLE} and the cache `{get_cache_folder()}` and then to download them"
     )
 
 

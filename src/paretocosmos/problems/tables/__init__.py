@@ -1,10 +1,11 @@
 """Problems whose rows are people, firms or loans: a table's columns, as a network reads them."""
 
-from paretocosmos.problems.tables.cells import (
+from paretocosmos.problems.tables.columns import (
     as_pandas,
     encode_labels,
     format_label,
     is_categorical,
+    read_columns,
     to_frame,
     to_numbers,
 )
@@ -23,8 +24,23 @@ from paretocosmos.problems.tables.public import (
     read_embedded,
     read_raw,
 )
-from paretocosmos.problems.tables.table import MAX_CATEGORIES, MISSING, Table
-from paretocosmos.problems.tables.targets import DECISION, Answer, Task
+from paretocosmos.problems.tables.rows import (
+    check_compared_rows,
+    drop_identifiers,
+    find_identifiers,
+    split_rows,
+)
+from paretocosmos.problems.tables.table import MAX_CATEGORIES, MISSING, Table, compute_moments
+from paretocosmos.problems.tables.targets import (
+    DECISION,
+    Answer,
+    Task,
+    build_gap,
+    build_loss,
+    build_objectives,
+    compute_shares,
+    find_gap,
+)
 
 __all__ = [
     "DECISION",
@@ -42,17 +58,28 @@ __all__ = [
     "TabularProblem",
     "Task",
     "as_pandas",
+    "build_gap",
+    "build_loss",
+    "build_objectives",
     "build_table",
+    "check_compared_rows",
     "check_file",
+    "compute_moments",
+    "compute_shares",
+    "drop_identifiers",
     "encode_labels",
+    "find_gap",
+    "find_identifiers",
     "format_label",
     "is_categorical",
     "label_rows",
     "load_frame",
+    "read_columns",
     "read_csv",
     "read_embedded",
     "read_raw",
     "read_table",
+    "split_rows",
     "to_frame",
     "to_numbers",
 ]

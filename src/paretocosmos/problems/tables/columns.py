@@ -1,38 +1,225 @@
-"""What a table's columns hold, whatever they arrive as; what is assumed of them is said."""
+"""Read the columns of a pandas frame: names, labels, numbers and dates."""
 
+import datetime
 import re
 import warnings
 from collections.abc import Collection
+from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from paretocosmos.errors import DataError, DataWarning
-from paretocosmos.problems.tables.cells import (
-    Parsed,
-    find_ambiguous_date,
-    holds_dates,
-    parse_dates,
-    parse_numbers,
-    some_of,
-    to_days,
-)
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, require_extra
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
+# Texts that people write where they do not know a number.
+MARKS = {"", "?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "none", "null", "unknown", "missing"}
 # Text of which this share is numbers is a column of numbers with some mistakes in it.
 NEARLY_ALL = 0.95
-# Fewer rows than this may all differ by chance.
-ROWS = 50
-# Text that differs in this share of the rows is a name, an address or a remark.
-DIFFERENT = 0.5
-_NAMES = re.compile(r"(^|[^a-z])(id|uuid|guid|key|nr|no|index|row|rowid)$|^unnamed", re.IGNORECASE)
+# A number that float32 moves by more than this share of its column's deviation is warned about: a
+# prediction may move as far.
+MAX_ROUNDING = 1e-4
+
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+([eE][+-]?\d+)?")
+_LEADING_ZERO = re.compile(r"[+-]?0\d+")
+_ISO_DATE = re.compile(
+    r"\d{4}[-/]\d{1,2}[-/]\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?"
+)
+_POINT_DATE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
+_SLASH_DATE = re.compile(r"\d{1,2}/\d{1,2}/(\d{4}|\d{2})")
+
+
+@dataclass(frozen=True)
+class ParsedColumn:
+    """The cells of a column as numbers.
+
+    Attributes:
+        values: float64 ``[rows]``, NaN where missing or bad.
+        bad: bool ``[rows]``, cells with text that is not a number.
+        marks: bool ``[rows]``, those of `bad` that only say "not known", as `?` does.
+        leading_zeros: whether some cells begin with a zero, as postcodes do and numbers do not.
+        commas: the role of commas, "thousands" or "decimals"; empty if there are none.
+    """
+
+    values: npt.NDArray[np.float64]
+    bad: npt.NDArray[np.bool_]
+    marks: npt.NDArray[np.bool_]
+    leading_zeros: bool = False
+    commas: str = ""
+
+    @property
+    def share(self) -> float:
+        """The share of cells that could be read, not counting empty ones and marks."""
+        read = int((~np.isnan(self.values)).sum())
+        total = read + int((self.bad & ~self.marks).sum())
+        return read / total if total else 0.0
+
+
+def parse_numbers(series: "pd.Series[Any]") -> ParsedColumn:
+    """Parse numbers, and text that is one.
+
+    Commas in numbers are thousands where all of them can be (``1,234,567.8``), else decimal marks.
+
+    >>> import pandas as pd
+    >>> parse_numbers(pd.Series(["1.5", " 2 ", "?", "many", None])).values
+    array([1.5, 2. , nan, nan, nan])
+    >>> parse_numbers(pd.Series(["1.234,5", "7,25"])).values
+    array([1234.5 ,    7.25])
+    """
+    import pandas as pd
+
+    codes, cells = unique_cells(series)
+    with_comma = [cell for cell in cells if isinstance(cell, str) and "," in cell]
+    commas = ""
+    if with_comma and all(map(_THOUSANDS.fullmatch, with_comma)):
+        commas = "thousands"
+        cells = [cell.replace(",", "") if isinstance(cell, str) else cell for cell in cells]
+    elif with_comma and any(map(_DECIMAL_COMMA.fullmatch, with_comma)):
+        commas = "decimals"
+        cells = [
+            cell.replace(".", "").replace(",", ".")
+            if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell)
+            else cell
+            for cell in cells
+        ]
+    plain = [cell if isinstance(cell, str | Real) else _to_float(cell) for cell in cells]
+    values = pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").to_numpy(np.float64)
+    leading_zeros = any(isinstance(cell, str) and _LEADING_ZERO.fullmatch(cell) for cell in cells)
+    return _expand(values, cells, codes, leading_zeros=leading_zeros, commas=commas)
+
+
+def parse_dates(series: "pd.Series[Any]") -> ParsedColumn:
+    """Parse dates, and text such as 2024-02-29 or 29.2.2024, as days since 1970-01-01.
+
+    >>> import pandas as pd
+    >>> parse_dates(pd.Series(["1970-01-02", "1.2.1970 ", "soon"])).values
+    array([ 1., 31., nan])
+    """
+    import pandas as pd
+
+    codes, cells = unique_cells(series)
+    iso = pd.Series([_to_iso(cell) for cell in cells], dtype=object)
+    points = pd.Series(
+        [cell if isinstance(cell, str) and _POINT_DATE.fullmatch(cell) else None for cell in cells],
+        dtype=object,
+    )
+    # UTC throughout: a column may mix offsets, which pandas refuses to compare otherwise
+    dates = pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
+    others = pd.to_datetime(points, format="%d.%m.%Y", errors="coerce", utc=True)
+    return _expand(to_days(dates.fillna(others)), cells, codes)
+
+
+def unique_cells(series: "pd.Series[Any]") -> tuple[npt.NDArray[np.int64], list[Any]]:
+    """Return the code of every row and the different cells, without the spaces around text.
+
+    The last cell is `None`, which stands for every missing value. A column has far fewer different
+    cells than rows, so each is parsed only once.
+    """
+    import pandas as pd
+
+    try:
+        codes, values = pd.factorize(series)
+    except TypeError:  # lists and other cells that cannot be compared
+        codes, values = np.where(series.isna(), -1, np.arange(len(series))), pd.Index(series)
+    cells = [cell.strip() if isinstance(cell, str) else cell for cell in values]
+    return np.where(codes < 0, len(cells), codes), [*cells, None]
+
+
+def _expand(
+    values: npt.NDArray[np.float64],
+    cells: list[Any],
+    codes: npt.NDArray[np.int64],
+    *,
+    leading_zeros: bool = False,
+    commas: str = "",
+) -> ParsedColumn:
+    """Return the parsed rows, given the parsed cells and the code of every row."""
+    bad = np.isnan(values)
+    bad[-1] = False  # the cell that stands for missing values
+    marks = bad & np.array([isinstance(c, str) and c.lower() in MARKS for c in cells], dtype=bool)
+    return ParsedColumn(values[codes], bad[codes], marks[codes], leading_zeros, commas)
+
+
+def _to_float(cell: object) -> float | None:
+    """Convert other kinds of numbers, such as a Decimal; `None` for a missing value."""
+    try:
+        return float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+
+
+def _to_iso(cell: object) -> object:
+    if isinstance(cell, datetime.date):  # a Timestamp is one, too
+        return cell.isoformat()
+    if isinstance(cell, str) and _ISO_DATE.fullmatch(cell):
+        return cell.replace("/", "-")
+    return None
+
+
+def to_days(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
+    """Convert a column of dates or durations to days, dates since 1970-01-01."""
+    import pandas as pd
+
+    if isinstance(series.dtype, pd.PeriodDtype):
+        series = series.dt.to_timestamp()
+    if series.dtype.kind == "M":
+        series = pd.to_datetime(series, utc=True) - pd.Timestamp("1970-01-01", tz="UTC")
+    return pd.to_timedelta(series).dt.total_seconds().to_numpy(np.float64) / 86_400
+
+
+def quote_cells(series: "pd.Series[Any]", chosen: npt.NDArray[np.bool_]) -> str:
+    """Quote up to three different cells with their rows, counted from 1."""
+    first_rows: dict[str, int] = {}
+    for index in np.flatnonzero(chosen):
+        first_rows.setdefault(str(series.iloc[index])[:40], int(index) + 1)
+        if len(first_rows) == 3:
+            break
+    quoted = ", ".join(f"row {row:,} `{cell}`" for cell, row in first_rows.items())
+    return quoted + ", ..." * (int(chosen.sum()) > 3)
+
+
+def to_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Return a frame of pandas or polars as one of pandas, with unique text as column names."""
+    require_extra("pandas", "tabular", "a table")
+    import pandas as pd
+
+    frame = as_pandas(frame)
+    if not isinstance(frame, pd.DataFrame):
+        raise ConfigurationError(
+            f"a table must be a pandas or polars DataFrame, found {type(frame).__name__}: "
+            "wrap it in pandas.DataFrame with column names"
+        )
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise DataError(f"column names must be unique, found `{twice}` twice: rename one of them")
+    return frame
+
+
+def as_pandas(frame: Any) -> Any:
+    """Convert a polars DataFrame to pandas; return anything else as it is."""
+    import pandas as pd
+
+    if type(frame).__module__.partition(".")[0] != "polars" or not hasattr(frame, "to_dict"):
+        return frame
+    # through plain lists: polars' own `to_pandas` needs pyarrow
+    return pd.DataFrame(frame.to_dict(as_series=False))
+
+
+def holds_dates(series: "pd.Series[Any]") -> bool:
+    """Return True if a column is dates or durations by its type."""
+    import pandas as pd
+
+    return series.dtype.kind in "mM" or isinstance(series.dtype, pd.PeriodDtype)
 
 
 def holds_text(series: "pd.Series[Any]") -> bool:
-    """Whether a column is text or anything: not numbers, truth values, categories or dates."""
+    """Return True for a column of text or mixed objects: not numbers, booleans or categories."""
     from pandas.api import types
 
     return types.is_object_dtype(series.dtype) or (
@@ -40,8 +227,124 @@ def holds_text(series: "pd.Series[Any]") -> bool:
     )
 
 
+def is_categorical(series: "pd.Series[Any]") -> bool:
+    """Return True if a column is read as categories by its type; refuse types that are neither."""
+    import pandas as pd
+    from pandas.api import types
+
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype) or types.is_bool_dtype(dtype) or holds_text(series):
+        return True
+    if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
+        return False
+    raise DataError(
+        f"the column `{series.name}` must hold numbers, text, categories or booleans, found "
+        f"{dtype}: convert it to numbers, such as days since a date, or leave it out with `drop`"
+    )
+
+
+def format_label(value: object) -> str:
+    """Return the text of a category: 1, 1.0 and "1" are one category.
+
+    >>> format_label(1.0), format_label(True), format_label("Private")
+    ('1', 'True', 'Private')
+    """
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def encode_labels(
+    series: "pd.Series[Any]", *, own_order: bool = False
+) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Return a column as codes ``[rows]``, -1 where missing, and their labels, sorted.
+
+    Numbers sort by value and come before text; with `own_order` a column of pandas categories
+    keeps theirs.
+    """
+    import pandas as pd
+
+    try:
+        codes, values = pd.factorize(series)
+    except TypeError as error:
+        raise DataError(
+            f"the column `{series.name}` holds values that cannot be categories ({error}): "
+            "leave it out with `drop`"
+        ) from error
+    if own_order and isinstance(series.dtype, pd.CategoricalDtype):
+        present = set(values)
+        ordered = [value for value in series.cat.categories if value in present]
+    else:
+        ordered = sorted(values, key=_sort_key)
+    labels = list(dict.fromkeys(format_label(value) for value in ordered))
+    position = {label: index for index, label in enumerate(labels)}
+    # the last entry answers the code -1
+    lookup = np.array([*(position[format_label(value)] for value in values), -1], dtype=np.int64)
+    return lookup[codes], labels
+
+
+def _sort_key(value: object) -> tuple[bool, float, str]:
+    return (False, float(value), "") if isinstance(value, Real) else (True, 0.0, str(value))
+
+
+def to_numbers(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
+    """Convert a column to float64 ``[rows]``, NaN where missing or infinite; dates become days.
+
+    Text that is no number counts as missing, with a warning; a column of nothing else is refused.
+    """
+    from pandas.api import types
+
+    if holds_dates(series):
+        return to_days(series)
+    if is_categorical(series) and not types.is_bool_dtype(series.dtype):
+        values = _read_numbers(series)
+    else:
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _read_numbers(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
+    for parse in (parse_numbers, parse_dates):
+        parsed = parse(series)
+        wrong = parsed.bad & ~parsed.marks
+        if not wrong.any():
+            return parsed.values
+        if parsed.share > 0:
+            break
+    else:
+        raise DataError(
+            f"the column `{series.name}` held numbers when this table was fitted, found the text "
+            f"{series[wrong].iloc[0]!r}: convert it with pandas.to_numeric"
+        )
+    count = int(wrong.sum())
+    warnings.warn(
+        f"the column `{series.name}` has {count:,} cell{'s' * (count > 1)} without a number, "
+        f"counted as missing: {quote_cells(series, wrong)}",
+        DataWarning,
+        stacklevel=4,
+    )
+    return parsed.values
+
+
+def to_float32(name: str, values: npt.NDArray[np.float64], scale: float) -> npt.NDArray[np.float32]:
+    """Convert numbers to float32; those too large for it become its largest, not missing."""
+    largest = float(np.finfo(np.float32).max)
+    single = np.clip(values, -largest, largest).astype(np.float32)
+    with np.errstate(over="ignore"):
+        moved = np.abs(single - values) / scale
+    if (moved > MAX_ROUNDING).any():
+        warnings.warn(
+            f"the column `{name}` has numbers that float32 rounds by up to "
+            f"{np.nanmax(moved):.2g} of their standard deviation: subtract a constant from it "
+            "before training",
+            UserWarning,
+            stacklevel=3,
+        )
+    return single
+
+
 def read_columns(frame: "pd.DataFrame", *, as_they_are: Collection[str]) -> "pd.DataFrame":
-    """The frame with text that is numbers as numbers, and dates as days since 1970-01-01.
+    """Return the frame with text that is numbers as numbers, and dates as days since 1970-01-01.
 
     A column of text is numbers if at least 95 % of its cells are. The other cells count as missing
     and are named in a warning. Text with leading zeros is a code, and stays text.
@@ -56,132 +359,66 @@ def read_columns(frame: "pd.DataFrame", *, as_they_are: Collection[str]) -> "pd.
     ...     read_columns(people, as_they_are=()).to_dict("list")
     {'age': [20.0, 31.0, nan], 'born': [2.0, 2.0, 2.0]}
     """
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     dates: list[str] = []
     for name in frame.columns:
         series = frame[name]
         if name in as_they_are:
             continue
         if holds_dates(series):
-            found[name] = to_days(series)
-            dates.append(name)
+            columns[name] = to_days(series)
+            dates.append(f"`{name}`")
         elif holds_text(series):
-            parsed, is_date = _parsed(series)
+            parsed, is_date = _parse_text(series)
             if parsed is not None:
-                found[name] = parsed.values
-                dates += [name] * is_date
-                _say(series, parsed, what="dates" if is_date else "numbers")
+                columns[name] = parsed.values
+                dates += [f"`{name}`"] * is_date
+                _warn_of_assumptions(series, parsed, "dates" if is_date else "numbers")
     if dates:
         warnings.warn(
-            f"{_listed(dates)} {'holds' if len(dates) == 1 else 'hold'} dates, read as days since "
-            "1970-01-01: leave a column out with `drop` if it says nothing about new rows",
+            f"{', '.join(dates)} {'holds' if len(dates) == 1 else 'hold'} dates, read as days "
+            "since 1970-01-01: leave a column out with `drop` if it says nothing about new rows",
             DataWarning,
             stacklevel=3,
         )
-    return frame.assign(**found) if found else frame
+    return frame.assign(**columns) if columns else frame
 
 
-def _parsed(series: "pd.Series[Any]") -> tuple[Parsed | None, bool]:
-    """A column of text as numbers, if it is one, and whether they are days."""
+def _parse_text(series: "pd.Series[Any]") -> tuple[ParsedColumn | None, bool]:
+    """Return a column of text as numbers, if it is one, and whether they are days."""
     import pandas as pd
 
     if pd.api.types.infer_dtype(series, skipna=True) in ("boolean", "empty"):
         return None, False
-    numbers = parse_numbers(series)
-    if numbers.share >= NEARLY_ALL:
-        return (None if numbers.leading_zeros else numbers), False
-    dates = parse_dates(series)
-    if dates.share >= NEARLY_ALL:
-        return dates, True
-    unclear = find_ambiguous_date(series)
-    if unclear is not None:
+    parsed = parse_numbers(series)
+    if parsed.share >= NEARLY_ALL:
+        return (None if parsed.leading_zeros else parsed), False
+    parsed = parse_dates(series)
+    if parsed.share >= NEARLY_ALL:
+        return parsed, True
+    cells = [str(cell).strip() for cell in unique_cells(series)[1][:-1]]
+    if cells and all(map(_SLASH_DATE.fullmatch, cells)):
         raise DataError(
-            f"the column `{series.name}` holds dates such as {unclear}, in which the order of day "
+            f"the column `{series.name}` holds dates such as {cells[0]}, in which the order of day "
             "and month is unclear: write them as 2024-12-31, or leave the column out with `drop`"
         ).with_hint({"drop": series.name})
     return None, False
 
 
-def _say(series: "pd.Series[Any]", parsed: Parsed, what: str) -> None:
-    said = []
-    if parsed.commas:
-        said.append(f"its commas before {parsed.commas}")
-    told = parsed.bad
-    if told.any():
-        told = told & (series.astype(object).map(str).str.strip() != "").to_numpy()
-    if told.any():
-        count = int(told.sum())
-        said.append(
-            f"{count:,} of its {len(series):,} cells as missing ({some_of(series, told)}"
-            f"{', ...' if count > 3 else ''})"
-        )
-    if said:
+def _warn_of_assumptions(series: "pd.Series[Any]", parsed: ParsedColumn, kind: str) -> None:
+    assumptions = [f"its commas before {parsed.commas}"] if parsed.commas else []
+    if parsed.bad.any():
+        # blank cells are missing values to everybody, so they need no note
+        noted = parsed.bad & (series.astype(object).map(str).str.strip() != "").to_numpy()
+        if noted.any():
+            assumptions.append(
+                f"{int(noted.sum()):,} of its {len(series):,} cells as missing "
+                f"({quote_cells(series, noted)})"
+            )
+    if assumptions:
         warnings.warn(
-            f"the column `{series.name}` is read as {what}, {' and '.join(said)}: fix it, or read "
-            "it as categories with `categorical`",
+            f"the column `{series.name}` is read as {kind}, {' and '.join(assumptions)}: fix it, "
+            "or read it as categories with `categorical`",
             DataWarning,
             stacklevel=4,
         )
-
-
-def find_identifiers(frame: "pd.DataFrame") -> dict[str, str]:
-    """Columns that name a row instead of describing it, each with what gives it away.
-
-    Whole numbers that all differ and count the rows, go up with them, or are called an identifier;
-    text that differs in most rows.
-
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"id": range(100, 200), "age": [20, 30, 40, 50] * 25})
-    >>> find_identifiers(people)
-    {'id': 'a whole number of its own in every row'}
-    """
-    from pandas.api import types
-
-    found = {}
-    for name in frame.columns:
-        series = frame[name]
-        if len(series) < ROWS:
-            continue
-        if types.is_integer_dtype(series.dtype):
-            if _counts(str(name), series):
-                found[name] = "a whole number of its own in every row"
-        elif holds_text(series):
-            known = series.dropna()
-            if types.is_object_dtype(known.dtype):  # 1 and "1" are one text
-                known = known.map(str)
-            different = known.nunique()
-            if len(known) >= ROWS and different >= DIFFERENT * len(known):
-                found[name] = f"{different:,} different texts in {len(known):,} rows"
-    return found
-
-
-def drop_identifiers(frame: "pd.DataFrame", *, keep: Collection[str]) -> "pd.DataFrame":
-    """The frame without them, which is said; those of `keep` stay."""
-    found = {name: why for name, why in find_identifiers(frame).items() if name not in keep}
-    if not found:
-        return frame
-    every = ", ".join(f"`{name}` ({why})" for name, why in found.items())
-    says = "names rows rather than describing them, and is"
-    if len(found) > 1:
-        says = "name rows rather than describing them, and are"
-    warnings.warn(
-        f"{every} {says} left out: list a column in `keep` to use it, or in `drop` to leave it out "
-        "without this note",
-        DataWarning,
-        stacklevel=3,
-    )
-    return frame.drop(columns=list(found))
-
-
-def _counts(name: str, series: "pd.Series[Any]") -> bool:
-    if series.isna().any() or not series.is_unique:
-        return False
-    values = series.to_numpy(np.float64)
-    if _NAMES.search(name) or values.max() - values.min() == len(values) - 1:
-        return True
-    steps = np.diff(values)
-    return bool((steps > 0).all() or (steps < 0).all())
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)

@@ -1,7 +1,9 @@
-"""Tables in files: text of any usual kind, or Parquet; what had to be guessed is reported."""
+"""Tables in files: text of any usual kind, or Parquet; detected formats are reported."""
 
 import codecs
 import csv
+import math
+import os
 import re
 import warnings
 import zlib
@@ -19,14 +21,8 @@ from paretocosmos.errors import (
     ParetoCosmosError,
     require_extra,
 )
-from paretocosmos.io.compression import (
-    TABLE_WAY_OUT,
-    check_lines,
-    check_size,
-    in_pieces,
-    largest_table,
-)
-from paretocosmos.io.files import user_path
+from paretocosmos.io.external import CHUNK, check_size, read_chunks
+from paretocosmos.io.files import one_line, user_path
 from paretocosmos.io.formatting import format_bytes
 
 if TYPE_CHECKING:
@@ -38,28 +34,42 @@ TABLE_ENDINGS = (*TEXT_ENDINGS, *PARQUET_ENDINGS)
 
 SEPARATORS = (",", ";", "\t", "|")
 DECIMALS = (".", ",")
-# What the separator and the decimal mark are judged by: letters, and lines at most.
+# The sample by which the separator and the decimal mark are detected: characters, and lines.
 SAMPLE, LINES = 1 << 16, 200
+# GB that a packed table may take when it is unpacked; 1 by default.
+SIZE_VARIABLE = "PARETOCOSMOS_TABLE_GB"
+SIZE_HINT = f"keep a part of its rows or columns, or set ${SIZE_VARIABLE} to more GB"
+# Bytes of a value in memory: of a number or a pointer, and of a Python object.
+NUMBER, OBJECT = 8, 128
 _WITH_COMMA, _WITH_POINT = (re.compile(rf"\s*[+-]?\d+{mark}\d+\s*") for mark in (",", r"\."))
 
 
 @dataclass(frozen=True)
 class Format:
-    """How a table is written as text.
+    """The format of a table as text.
 
     Attributes:
         separator: between two columns.
         decimal: the mark before the decimals of a number.
-        encoding: what bytes mean.
+        encoding: of the text.
     """
 
     separator: str
     decimal: str
     encoding: str
 
+    @property
+    def hint(self) -> str:
+        """The way out where a file cannot be read in this format."""
+        return (
+            f"it was taken for text in {self.encoding} with a header and "
+            f"{_quote(self.separator)} between columns: set `separator`, `decimal` and `encoding` "
+            "if that is wrong"
+        )
+
 
 def check_file(path: Path) -> None:
-    """Refuse what cannot be a table: another ending, or no file."""
+    """Raise if a path cannot be a table: it has another ending, or is no file."""
     if not path.name.lower().endswith(TABLE_ENDINGS):
         raise DataError(f"a table must be a {', '.join(TABLE_ENDINGS)} file, found `{path}`")
     if not path.is_file():
@@ -74,54 +84,55 @@ def read_table(
     decimal: str | None = None,
     encoding: str | None = None,
 ) -> "pd.DataFrame":
-    """A table from a file: ``.csv`` or ``.tsv``, also ``.gz`` or ``.xz`` of them, or ``.parquet``.
+    """Read a table: ``.csv`` or ``.tsv``, also ``.gz`` or ``.xz`` of them, or ``.parquet``.
 
     Args:
         path: the file.
-        separator: between two columns, ``"tab"`` for a tab; found out if `None`.
-        decimal: ``"."`` or ``","``; found out if `None`.
-        encoding: as Python calls it; found out if `None`: UTF-8, UTF-16 with its mark, else cp1252.
+        separator: between two columns, ``"tab"`` for a tab; detected if `None`.
+        decimal: ``"."`` or ``","``; detected if `None`.
+        encoding: a name that Python knows; detected if `None`: UTF-8, UTF-16 with its mark, else
+            cp1252.
     """
     path = user_path(path)
     check_file(path)
     if path.name.lower().endswith(PARQUET_ENDINGS):
-        return read_parquet(path)
+        return _read_parquet(path)
     separator = "\t" if separator in ("tab", r"\t") else separator
-    _check(separator, decimal, encoding)
+    _check_format(separator, decimal, encoding)
     try:
         check_lines(path)
-        known = encoding or _encoding(path)
-        sample = _sample(path, known)
+        text_encoding = encoding or _detect_encoding(path)
+        sample = _read_sample(path, text_encoding)
     except (OSError, EOFError, LZMAError, zlib.error, UnicodeError) as error:
         raise _unreadable(path, error) from error
-    chosen = separator or _separator(sample)
-    rows = _rows(sample, chosen)
-    found = Format(chosen, decimal or _decimal(rows, chosen), known)
+    mark = separator or _detect_separator(sample)
+    rows = _split_sample(sample, mark)
+    format_ = Format(mark, decimal or _detect_decimal(rows, mark), text_encoding)
     _check_header(path, rows)
-    _say(path, found, given=Format(separator or "", decimal or "", encoding or ""))
+    _warn_of_format(path, format_, chosen=Format(separator or "", decimal or "", encoding or ""))
     return read_csv(
         path,
-        _way_out(found),
-        sep=found.separator,
-        decimal=found.decimal,
-        encoding=found.encoding,
+        format_.hint,
+        sep=format_.separator,
+        decimal=format_.decimal,
+        encoding=format_.encoding,
     )
 
 
-def read_csv(path: Path, way_out: str, *, own: bool = False, **options: Any) -> "pd.DataFrame":
-    """Read a CSV file, packed or plain; whatever is wrong with it is one sentence.
+def read_csv(path: Path, way_out: str, *, limited: bool = True, **options: Any) -> "pd.DataFrame":
+    """Read a CSV file, packed or plain; raise a DataError for anything wrong with it.
 
     Args:
         path: the file.
         way_out: what to do where it cannot be read.
-        own: whether it came with this package, so that its size is known.
+        limited: whether its size is checked first; not of files that come with this package.
         options: of pandas.
     """
     require_extra("pandas", "tabular", f"reading `{path}`")
     import pandas as pd
 
     try:
-        if not own:
+        if limited:
             check_lines(path)
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             # without `index_col`, rows with more fields than the header would shift every name
@@ -137,13 +148,41 @@ def read_csv(path: Path, way_out: str, *, own: bool = False, **options: Any) -> 
     return frame
 
 
-def _unreadable(path: Path, error: Exception, way_out: str = "") -> DataError:
-    what = " ".join(str(error).split())  # pandas ends some of its messages with a newline
-    way_out = way_out or "a table is text with a header, plain or packed as its name says"
-    return DataError(f"`{path}` cannot be read ({what}); {way_out}")
+def _unreadable(
+    path: Path,
+    error: Exception,
+    way_out: str = "a table is text with a header, plain or packed as its name says",
+) -> DataError:
+    # one line: pandas ends some of its messages with a newline
+    return DataError(f"`{path}` cannot be read ({one_line(error)}); {way_out}")
 
 
-def _check(separator: str | None, decimal: str | None, encoding: str | None) -> None:
+def check_lines(path: Path) -> None:
+    """Raise for a table that would take all memory: an endless line, or a huge packed file."""
+    limit = _get_size_limit() if path.suffix.lower() in (".gz", ".xz") else None
+    for chunk in read_chunks(path, most=limit, way_out=SIZE_HINT):
+        if len(chunk) == CHUNK and b"\n" not in chunk and b"\r" not in chunk:
+            raise DataError(
+                f"`{path}` has a line of more than {CHUNK:,} bytes, which cannot be a row: "
+                "a table is text with a header and commas"
+            )
+
+
+def _get_size_limit() -> int:
+    """Return the number of bytes that a table may take when it is unpacked."""
+    text = os.environ.get(SIZE_VARIABLE) or "1"
+    try:
+        size = float(text) * 1e9
+        if not 0 < size < math.inf:
+            raise ValueError
+    except ValueError as error:
+        raise ConfigurationError(
+            f"${SIZE_VARIABLE} must be a number of GB above 0, found {text[:40]!r}"
+        ) from error
+    return int(size)
+
+
+def _check_format(separator: str | None, decimal: str | None, encoding: str | None) -> None:
     if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
         raise ConfigurationError(f"`separator` must be one character or `tab`, found {separator!r}")
     if decimal is not None and decimal not in DECIMALS:
@@ -162,71 +201,69 @@ def _check(separator: str | None, decimal: str | None, encoding: str | None) -> 
             ) from error
 
 
-def _encoding(path: Path) -> str:
-    """UTF-8 if all of the file is, UTF-16 if it begins with that mark, else what Windows writes."""
-    decode = codecs.getincrementaldecoder("utf-8")()
-    single, first = "cp1252", True
-    plain = True
-    for part in in_pieces(path, most=None):
-        if first and part.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+def _detect_encoding(path: Path) -> str:
+    """Return UTF-8 if all of the file is, UTF-16 if it has that mark, else a Windows encoding."""
+    # incremental: a character may lie on the border of two chunks
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    is_utf8, single_byte = True, "cp1252"
+    for index, chunk in enumerate(read_chunks(path, most=None)):
+        if index == 0 and chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return "utf-16"
-        if first and part.startswith(codecs.BOM_UTF8):
+        if index == 0 and chunk.startswith(codecs.BOM_UTF8):
             return "utf-8-sig"
-        if b"\0" in part:
+        if b"\0" in chunk:
             raise DataError(
                 f"`{path}` cannot be read (it contains null bytes, which text does not); a table "
                 "is text with a header, or Parquet"
             )
-        first = False
-        if plain:
+        if is_utf8:
             try:
-                decode.decode(part)
+                decoder.decode(chunk)
             except UnicodeDecodeError:
-                plain = False
-        if not plain and single == "cp1252":
+                is_utf8 = False
+        if not is_utf8 and single_byte == "cp1252":
             try:
-                part.decode("cp1252")
-            except UnicodeDecodeError:
-                single = "latin-1"
-    return "utf-8" if plain else single
+                chunk.decode("cp1252")
+            except UnicodeDecodeError:  # five bytes mean nothing in cp1252; latin-1 has all
+                single_byte = "latin-1"
+    return "utf-8" if is_utf8 else single_byte
 
 
-def _sample(path: Path, encoding: str) -> str:
-    """The beginning of a file: whole lines, if it has more than one."""
-    part = next(iter(in_pieces(path, most=None)), b"")[: 2 * SAMPLE]
-    text = codecs.getincrementaldecoder(encoding)().decode(part)[:SAMPLE]
-    whole, end, _ = text.rpartition("\n")
-    return whole if end else text
+def _read_sample(path: Path, encoding: str) -> str:
+    """Return the beginning of a file: complete lines, if it has more than one."""
+    start = next(iter(read_chunks(path, most=None)), b"")[: 2 * SAMPLE]
+    text = codecs.getincrementaldecoder(encoding)().decode(start)[:SAMPLE]
+    lines, end, _ = text.rpartition("\n")
+    return lines if end else text
 
 
-def _rows(sample: str, separator: str) -> list[list[str]]:
-    lines = csv.reader(StringIO(sample, newline=""), delimiter=separator)
+def _split_sample(sample: str, separator: str) -> list[list[str]]:
     rows: list[list[str]] = []
     try:
-        for row in lines:
+        for row in csv.reader(StringIO(sample, newline=""), delimiter=separator):
             if row:
                 rows.append(row)
             if len(rows) == LINES:
                 break
-    except csv.Error:  # an endless field; pandas will say what it thinks of it
+    except csv.Error:  # an endless field; pandas will complain of it
         pass
     return rows
 
 
-def _separator(sample: str) -> str:
-    """The one by which most lines have as many fields as the header, and that has several."""
+def _detect_separator(sample: str) -> str:
+    """Return the separator by which most lines have as many fields as the header, and several."""
 
-    def fit(separator: str) -> tuple[float, int]:
-        rows = _rows(sample, separator)
+    def rate(separator: str) -> tuple[float, int]:
+        rows = _split_sample(sample, separator)
         fields = len(rows[0]) if rows else 0
         if fields < 2:
             return 0.0, 0
         return sum(len(row) == fields for row in rows) / len(rows), fields
 
-    return max(SEPARATORS, key=fit)  # the first of those that fit alike: the comma
+    return max(SEPARATORS, key=rate)  # the first of those that fit alike: the comma
 
 
-def _decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
+def _detect_decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
     if separator == ",":
         return "."
     cells = [cell for row in rows[1:] for cell in row]
@@ -235,9 +272,9 @@ def _decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
 
 
 def _check_header(path: Path, rows: Sequence[Sequence[str]]) -> None:
-    """Refuse names that occur twice, which pandas would number without a word."""
+    """Raise for names that occur twice, which pandas would number without a word."""
     header = rows[0] if rows else []
-    twice = [name for at, name in enumerate(header) if name and name in header[:at]]
+    twice = [name for index, name in enumerate(header) if name and name in header[:index]]
     if twice:
         raise DataError(
             f"column names must be unique, found `{twice[0][:60]}` twice in the header of "
@@ -245,41 +282,30 @@ def _check_header(path: Path, rows: Sequence[Sequence[str]]) -> None:
         )
 
 
-def _say(path: Path, found: Format, given: Format) -> None:
-    """One line of what was assumed, where it is not commas and UTF-8."""
+def _warn_of_format(path: Path, format_: Format, chosen: Format) -> None:
+    """Name what was detected in one line, unless it is commas, points and UTF-8."""
     usual = "\t" if ".tsv" in path.name.lower() else ","
-    parts = []
-    if found.encoding not in ("utf-8", "utf-8-sig") and not given.encoding:
-        parts.append(f"text in {found.encoding}")
-    if found.separator != usual and not given.separator:
-        parts.append(f"{_shown(found.separator)} between columns")
-    if found.decimal != "." and not given.decimal:
-        parts.append("`,` before decimals")
-    if parts:
+    detected = []
+    if format_.encoding not in ("utf-8", "utf-8-sig") and not chosen.encoding:
+        detected.append(f"text in {format_.encoding}")
+    if format_.separator != usual and not chosen.separator:
+        detected.append(f"{_quote(format_.separator)} between columns")
+    if format_.decimal != "." and not chosen.decimal:
+        detected.append("`,` before decimals")
+    if detected:
         warnings.warn(
-            f"`{path.name}` is read with {', '.join(parts)}: if that is wrong, set `separator`, "
+            f"`{path.name}` is read with {', '.join(detected)}: if that is wrong, set `separator`, "
             "`decimal` and `encoding`",
             DataWarning,
             stacklevel=3,
         )
 
 
-def _shown(separator: str) -> str:
+def _quote(separator: str) -> str:
     return "tabs" if separator == "\t" else f"`{separator}`"
 
 
-def _way_out(found: Format) -> str:
-    return (
-        f"it was taken for text in {found.encoding} with a header and {_shown(found.separator)} "
-        "between columns: say it with `separator`, `decimal` and `encoding` if that is wrong"
-    )
-
-
-# Bytes of a value in memory: of a number or a pointer, and of a Python object.
-NUMBER, OBJECT = 8, 128
-
-
-def read_parquet(path: Path) -> "pd.DataFrame":
+def _read_parquet(path: Path) -> "pd.DataFrame":
     """Return the table of a file; one that needs too much memory is refused before it is read."""
     require_extra("pandas", "tabular", f"reading `{path}`")
     require_extra("pyarrow", "parquet", f"reading `{path}`")
@@ -292,35 +318,36 @@ def read_parquet(path: Path) -> "pd.DataFrame":
     except ParetoCosmosError:
         raise
     except Exception as error:  # a damaged file can raise anything
-        reason = " ".join(str(error).split())
-        raise DataError(f"`{path}` cannot be read ({reason}); write it again as Parquet") from error
+        raise _unreadable(path, error, "write it again as Parquet") from error
     return frame if frame.index.name is None else frame.reset_index()
 
 
 def _check_memory(path: Path) -> None:
+    """Raise if a Parquet file would need too much memory, by what its metadata say."""
     import pyarrow.parquet as pq
 
-    limit = largest_table()
+    limit = _get_size_limit()
     with pq.ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema
     columns = [schema.column(index) for index in range(len(schema))]
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
     # a file says twice how many rows it has; a column's bytes are unpacked before they are values
     rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
-    values = rows * sum(_value_size(path, column) for column in columns)
+    values = rows * sum(_get_value_size(path, column) for column in columns)
     size = max(values, sum(group.total_byte_size for group in groups))
     if size <= limit:
         texts = [column.name for column in columns if column.physical_type == "BYTE_ARRAY"]
-        size += _text_size(path, texts, limit - size)
+        size += _count_text_bytes(path, texts, limit - size)
     if size > limit:
         raise DataError(
             f"`{path}` takes {format_bytes(size)} of memory or more ({rows:,} rows of "
             f"{len(columns):,} columns), but at most {format_bytes(limit)} are read: "
-            f"{TABLE_WAY_OUT}"
+            f"{SIZE_HINT}"
         )
 
 
-def _value_size(path: Path, column: Any) -> int:
+def _get_value_size(path: Path, column: Any) -> int:
+    """Return the bytes of a value in memory, without its text."""
     if column.path != column.name:
         raise DataError(
             f"a table has one value in each cell, but `{path}` has lists or records in the column "
@@ -331,7 +358,7 @@ def _value_size(path: Path, column: Any) -> int:
     return OBJECT if column.logical_type.type == "DECIMAL" else NUMBER
 
 
-def _text_size(path: Path, names: list[str], limit: int) -> int:
+def _count_text_bytes(path: Path, names: list[str], limit: int) -> int:
     """Return how many bytes the texts have in all, counted only until they exceed the limit.
 
     Read as dictionaries, equal texts are held once, however often they occur.
@@ -345,7 +372,7 @@ def _text_size(path: Path, names: list[str], limit: int) -> int:
         return size
     with pq.ParquetFile(path, read_dictionary=names) as file:
         for batch in file.iter_batches(columns=names):
-            texts = (one for one in batch.columns if isinstance(one, pa.DictionaryArray))
+            texts = (array for array in batch.columns if isinstance(array, pa.DictionaryArray))
             for column in texts:
                 lengths = pc.cast(pc.binary_length(column.dictionary), pa.int64())
                 size += pc.sum(pc.take(lengths, column.indices)).as_py() or 0

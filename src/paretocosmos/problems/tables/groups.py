@@ -4,33 +4,37 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, unknown
-from paretocosmos.problems.tables.cells import encode_labels, to_numbers
+from paretocosmos.problems.tables.columns import encode_labels, to_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # More groups than this is a number or a name, not a sensitive attribute.
 MAX_GROUPS = 50
+# Rows of a group to train on below which its rates are mostly noise.
+SMALL = 30
 AND = " & "
 
 Codes = npt.NDArray[np.int64]
+SmallGroups = Literal["keep", "pool", "refuse"]
+SMALL_GROUPS: tuple[SmallGroups, ...] = get_args(SmallGroups)
 
 
-def split_cut(asked: str, known: Sequence[str]) -> tuple[str, str]:
-    """The column that is asked for, and how it is to be cut: `age:5` is `age` cut by `5`.
+def split_cut(column: str, columns: Sequence[str]) -> tuple[str, str]:
+    """Split a sensitive column into its name and its cut: `age:5` is `age` cut by `5`.
 
     >>> split_cut("age:5", ["age"]), split_cut("age:5", ["age:5"])
     (('age', '5'), ('age:5', ''))
     """
-    if asked in known or ":" not in asked:
-        return asked, ""
-    name, _, cut = asked.rpartition(":")
+    if column in columns or ":" not in column:
+        return column, ""
+    name, _, cut = column.rpartition(":")
     return name, cut
 
 
@@ -40,23 +44,77 @@ class Attribute:
 
     Attributes:
         name: of the column.
-        labels: what its groups are called.
-        edges: where a number is cut; empty for categories.
+        labels: the names of its groups.
+        edges: the values at which a number is cut; empty for categories.
     """
 
     name: str
     labels: tuple[str, ...]
     edges: tuple[float, ...] = ()
 
-    def codes(self, series: "pd.Series[Any]") -> Codes:
-        """Every row's group, -1 where it is none of the known."""
+    @classmethod
+    def fit(cls, series: "pd.Series[Any]", cut: str) -> "Attribute":
+        """Return the groups of a column: its categories, or the ranges that `cut` makes."""
+        if cut:
+            edges = _find_edges(series, cut)
+            ranges = [f"{low:g} to < {high:g}" for low, high in pairwise(edges)]
+            labels = (f"< {edges[0]:g}", *ranges, f">= {edges[-1]:g}")
+            return cls(str(series.name), labels, edges)
+        _, categories = encode_labels(series, own_order=True)
+        if len(categories) < 2:
+            raise DataError(
+                f"the sensitive column `{series.name}` must have at least two groups, found only "
+                f"`{categories[0]}`: use another column"
+            )
+        if len(categories) > MAX_GROUPS:
+            raise DataError(
+                f"the sensitive column `{series.name}` can have at most {MAX_GROUPS} groups, found "
+                f"{len(categories):,}: cut a number into groups of equal size, as "
+                f"`{series.name}:4`, or at given values, as `{series.name}:30/60`"
+            )
+        return cls(str(series.name), tuple(categories))
+
+    def codes(self, frame: "pd.DataFrame") -> Codes:
+        """Return every row's group, -1 where it is none of those that were fitted."""
         if self.edges:
-            values = to_numbers(series)
+            values = to_numbers(frame[self.name])
             return np.where(np.isnan(values), -1, np.digitize(values, self.edges))
-        codes, labels = encode_labels(series)
-        places = {label: place for place, label in enumerate(self.labels)}
-        lookup = np.array([*(places.get(label, -1) for label in labels), -1], dtype=np.int64)
+        codes, labels = encode_labels(frame[self.name])
+        positions = {label: index for index, label in enumerate(self.labels)}
+        # the last entry answers the code -1 of a missing value
+        lookup = np.array([*(positions.get(label, -1) for label in labels), -1], dtype=np.int64)
         return lookup[codes]
+
+
+def _find_edges(series: "pd.Series[Any]", cut: str) -> tuple[float, ...]:
+    """Return the values at which a column of numbers is cut, given a count or the values."""
+    into_quantiles = "/" not in cut
+    try:
+        values = [float(text) for text in cut.split("/") if text.strip()]
+        if not values or (into_quantiles and not (values[0] >= 2 and values[0].is_integer())):
+            raise ValueError
+    except ValueError as error:
+        raise ConfigurationError(
+            f"`{series.name}` must be cut into groups of equal size, as `{series.name}:4`, or at "
+            f"given values, as `{series.name}:30/60`, found `{series.name}:{cut}`"
+        ) from error
+    edges: tuple[float, ...] = ()
+    groups = values[0] if into_quantiles else len(values) + 1
+    if groups <= MAX_GROUPS:
+        numbers = to_numbers(series)
+        if into_quantiles:
+            # `higher` cuts at values that occur: whole numbers where a column has only those
+            shares = np.arange(1, groups) / groups
+            values = np.quantile(numbers, shares, method="higher").tolist()
+        low, high = numbers.min(), numbers.max()
+        edges = tuple(sorted({value for value in values if low < value <= high}))
+    if not edges:
+        count = "more" if groups > MAX_GROUPS else "1"
+        raise DataError(
+            f"the sensitive column `{series.name}`, cut by `{cut[:40]}`, must have 2 to "
+            f"{MAX_GROUPS} groups, found {count}: cut it elsewhere"
+        )
+    return edges
 
 
 @final
@@ -66,9 +124,9 @@ class Grouping:
 
     Attributes:
         attributes: the columns.
-        names: what the groups are called.
-        cells: the combinations of the columns' groups that there are, by their numbers.
-        places: of each combination, the group it belongs to.
+        names: the names of the groups.
+        cells: the combinations of the columns' groups that occur, by their numbers.
+        places: the group that each combination belongs to.
 
     >>> import pandas as pd
     >>> people = pd.DataFrame({"sex": ["f", "m", "f"], "age": [20, 30, 70]})
@@ -82,56 +140,55 @@ class Grouping:
     places: tuple[int, ...]
 
     @classmethod
-    def fit(cls, frame: "pd.DataFrame", asked: Sequence[str]) -> "Grouping":
-        """The groups of a table.
+    def fit(cls, frame: "pd.DataFrame", columns: Sequence[str]) -> "Grouping":
+        """Return the groups of a table.
 
         Args:
             frame: has the columns, known in every row.
-            asked: the columns; one of numbers may be cut, into five groups of about equal size by
+            columns: the sensitive ones; numbers may be cut, into five groups of about equal size by
                 ``age:5``, or at given values by ``age:30/60``; ``age:40/`` cuts at one value.
         """
-        attributes = []
-        for one in asked:
-            name, cut = split_cut(one, list(frame.columns))
-            attributes.append(_cut(frame[name], cut) if cut else _categories(frame[name]))
-        codes = np.stack([one.codes(frame[one.name]) for one in attributes], axis=1)
+        cuts = [split_cut(column, list(frame.columns)) for column in columns]
+        attributes = tuple(Attribute.fit(frame[name], cut) for name, cut in cuts)
+        codes = np.stack([attribute.codes(frame) for attribute in attributes], axis=1)
+        # only combinations that occur: of many columns, most do not
         cells = [tuple(cell) for cell in np.unique(codes, axis=0).tolist()]
         if len(cells) > MAX_GROUPS:
-            every = AND.join(f"`{one.name}`" for one in attributes)
+            named = AND.join(f"`{attribute.name}`" for attribute in attributes)
             raise DataError(
-                f"{every} can have at most {MAX_GROUPS} groups together, found {len(cells):,}: use "
+                f"{named} can have at most {MAX_GROUPS} groups together, found {len(cells):,}: use "
                 "fewer columns, or cut numbers into fewer groups"
             )
-        called = (
-            AND.join(one.labels[at] for one, at in zip(attributes, cell, strict=True))
+        names = tuple(
+            AND.join(a.labels[code] for a, code in zip(attributes, cell, strict=True))
             for cell in cells
         )
-        return cls(tuple(attributes), tuple(called), tuple(cells), tuple(range(len(cells))))
+        return cls(attributes, names, tuple(cells), tuple(range(len(cells))))
 
     @property
-    def called(self) -> str:
-        """The columns' names."""
-        return AND.join(one.name for one in self.attributes)
+    def title(self) -> str:
+        """The names of the columns, joined."""
+        return AND.join(attribute.name for attribute in self.attributes)
 
     def codes(self, frame: "pd.DataFrame") -> Codes:
-        """Every row's group, -1 where it belongs to none."""
-        every = np.stack([one.codes(frame[one.name]) for one in self.attributes], axis=1)
-        found = dict(zip(self.cells, self.places, strict=True))
-        cells, which = np.unique(every, axis=0, return_inverse=True)
-        places = [found.get(tuple(cell), -1) for cell in cells.tolist()]
-        return np.array(places, dtype=np.int64)[which.reshape(-1)]
+        """Return every row's group, -1 where it belongs to none."""
+        codes = np.stack([attribute.codes(frame) for attribute in self.attributes], axis=1)
+        group_of = dict(zip(self.cells, self.places, strict=True))
+        cells, inverse = np.unique(codes, axis=0, return_inverse=True)
+        groups = [group_of.get(tuple(cell), -1) for cell in cells.tolist()]
+        return np.array(groups, dtype=np.int64)[inverse.reshape(-1)]
 
     def codes_by_attribute(self, frame: "pd.DataFrame") -> dict[str, Codes]:
         """Return every row's group by each column alone, as targets; empty if there is only one."""
         several = self.attributes if len(self.attributes) > 1 else ()
-        return {f"sensitive_{one.name}": one.codes(frame[one.name]) for one in several}
+        return {f"sensitive_{attribute.name}": attribute.codes(frame) for attribute in several}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and text, ready for JSON."""
+        """Return plain lists and text, ready for JSON."""
         return {
             "attributes": [
-                {"name": one.name, "labels": list(one.labels), "edges": list(one.edges)}
-                for one in self.attributes
+                {"name": a.name, "labels": list(a.labels), "edges": list(a.edges)}
+                for a in self.attributes
             ],
             "names": list(self.names),
             "cells": [list(cell) for cell in self.cells],
@@ -140,74 +197,19 @@ class Grouping:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Grouping":
-        """The inverse of `to_dict`."""
+        """Return the grouping that `to_dict` described; refuse a damaged record."""
         try:
             attributes = tuple(
-                Attribute(str(one["name"]), tuple(one["labels"]), tuple(map(float, one["edges"])))
-                for one in content["attributes"]
+                Attribute(str(a["name"]), tuple(a["labels"]), tuple(map(float, a["edges"])))
+                for a in content["attributes"]
             )
             cells = tuple(tuple(map(int, cell)) for cell in content["cells"])
             names, places = tuple(map(str, content["names"])), tuple(map(int, content["places"]))
-            found = cls(attributes, names, cells, places)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"the run's record of its groups is damaged ({error!r})") from error
         if len(cells) != len(places) or not {*places} <= {*range(len(names))}:
             raise DataError("the run's record of its groups is damaged (cells without a place)")
-        return found
-
-
-def _categories(series: "pd.Series[Any]") -> Attribute:
-    _, labels = encode_labels(series, own_order=True)
-    if len(labels) < 2:
-        raise DataError(
-            f"the sensitive column `{series.name}` must have at least two groups, found only "
-            f"`{labels[0]}`: use another column"
-        )
-    if len(labels) > MAX_GROUPS:
-        raise DataError(
-            f"the sensitive column `{series.name}` can have at most {MAX_GROUPS} groups, found "
-            f"{len(labels):,}: cut a number into groups of equal size, as `{series.name}:4`, or at "
-            f"given values, as `{series.name}:30/60`"
-        )
-    return Attribute(str(series.name), tuple(labels))
-
-
-def _cut(series: "pd.Series[Any]", cut: str) -> Attribute:
-    """A column of numbers, cut."""
-    counted = "/" not in cut
-    try:
-        parts = [float(part) for part in cut.split("/") if part.strip()]
-        if not parts or (counted and not (parts[0] >= 2 and parts[0].is_integer())):
-            raise ValueError
-    except ValueError as error:
-        raise ConfigurationError(
-            f"`{series.name}` must be cut into groups of equal size, as `{series.name}:4`, or at "
-            f"given values, as `{series.name}:30/60`, found `{series.name}:{cut}`"
-        ) from error
-    edges: tuple[float, ...] = ()
-    asked = parts[0] if counted else len(parts) + 1
-    if asked <= MAX_GROUPS:
-        values = to_numbers(series)
-        if counted:
-            shares = np.arange(1, asked) / asked
-            parts = np.quantile(values, shares, method="higher").tolist()
-        low, high = values.min(), values.max()
-        edges = tuple(sorted({part for part in parts if low < part <= high}))
-    if not edges:
-        found = "more" if asked > MAX_GROUPS else "1"
-        raise DataError(
-            f"the sensitive column `{series.name}`, cut by `{cut[:40]}`, must have 2 to "
-            f"{MAX_GROUPS} groups, found {found}: cut it elsewhere"
-        )
-    middle = [f"{low:g} to < {high:g}" for low, high in pairwise(edges)]
-    labels = (f"< {edges[0]:g}", *middle, f">= {edges[-1]:g}")
-    return Attribute(str(series.name), labels, edges)
-
-
-SmallGroups = Literal["keep", "pool", "refuse"]
-SMALL_GROUPS: tuple[SmallGroups, ...] = ("keep", "pool", "refuse")
-# Rows of a group to train on below which its rates are mostly noise.
-SMALL = 30
+        return cls(attributes, names, cells, places)
 
 
 def pool_small_groups(
@@ -219,7 +221,7 @@ def pool_small_groups(
     how: SmallGroups,
     positives: bool,
 ) -> tuple[Grouping, Codes]:
-    """Keep, pool or refuse groups that are too small; warn of what is done.
+    """Keep, pool or refuse groups that are too small, with a warning.
 
     Args:
         grouping: the groups.
@@ -232,15 +234,16 @@ def pool_small_groups(
     if how not in SMALL_GROUPS:
         raise unknown("`small_groups`", str(how), SMALL_GROUPS)
     count = len(grouping.names)
-    train = np.bincount(codes[rows["train"]], minlength=count)
-    found = np.stack(
-        [np.bincount(codes[at][label[at] > 0], minlength=count) for at in rows.values()]
+    sizes = np.bincount(codes[rows["train"]], minlength=count)
+    counts = np.stack(
+        [np.bincount(codes[split][label[split] > 0], minlength=count) for split in rows.values()]
     )
-    fewest = found.min(axis=0) if positives else np.ones(count, dtype=np.int64)
-    small = [at for at in range(count) if train[at] < SMALL or fewest[at] == 0]
+    # the fewest positive rows of a group in any split
+    fewest = counts.min(axis=0) if positives else np.ones(count, dtype=np.int64)
+    small = np.flatnonzero((sizes < SMALL) | (fewest == 0)).tolist()
     if not small:
         return grouping, codes
-    described = _describe(grouping, small, train, fewest)
+    described = _describe(grouping, small, sizes, fewest)
     if how == "refuse":
         wanted = " and positive ones in every split" if positives else ""
         raise DataError(
@@ -248,57 +251,59 @@ def pool_small_groups(
             f'{described}: pool them with `small_groups="pool"`, or make the groups larger'
         ).with_hint({"small_groups": "pool"})
     if how == "keep":
-        if any(train[at] < SMALL for at in small):
-            warnings.warn(
+        # a group without positives is refused later, where the objective needs some
+        if (sizes[small] < SMALL).any():
+            _warn(
                 f"groups are small, so gaps between them are mostly noise: {described}; pool them "
-                'with `small_groups="pool"`',
-                DataWarning,
-                stacklevel=3,
+                'with `small_groups="pool"`'
             )
         return grouping, codes
-    pool = _grow_pool(small, train, found, positives)
+    pool = _grow_pool(small, sizes, counts, positives)
     if count - len(pool) < 1:
         raise DataError(
             f"groups are too small to compare even when pooled, found {described}: add rows, or "
             "use another sensitive column"
         )
     merged = _merge(grouping, pool)
-    warnings.warn(
+    _warn(
         f"small groups are pooled as `{merged.names[-1]}`: "
-        f"{_describe(grouping, pool, train, fewest)}",
-        DataWarning,
-        stacklevel=3,
+        f"{_describe(grouping, pool, sizes, fewest)}"
     )
     return merged, np.array(merged.places)[codes]
 
 
-def _grow_pool(small: list[int], train: Codes, found: Codes, positives: bool) -> list[int]:
-    """The small groups, and the next larger ones until together they are large enough."""
+def _warn(message: str) -> None:
+    warnings.warn(message, DataWarning, stacklevel=4)
+
+
+def _grow_pool(small: list[int], sizes: Codes, counts: Codes, positives: bool) -> list[int]:
+    """Return the small groups, and the next larger ones until together they are large enough."""
     pool = list(small)
-    for at in [int(at) for at in train.argsort(kind="stable") if at not in small]:
-        enough = train[pool].sum() >= SMALL and len(pool) > 1
-        if enough and (not positives or found[:, pool].sum(axis=1).all()):
+    for group in [group for group in sizes.argsort(kind="stable").tolist() if group not in small]:
+        enough = sizes[pool].sum() >= SMALL and len(pool) > 1
+        if enough and (not positives or counts[:, pool].sum(axis=1).all()):
             break
-        pool.append(at)
+        pool.append(group)
     return sorted(pool)
 
 
 def _merge(grouping: Grouping, pool: list[int]) -> Grouping:
-    kept = [at for at in range(len(grouping.names)) if at not in pool]
-    names = [grouping.names[at] for at in kept]
-    other = "other" if "other" not in names else "(other)"
-    places = {at: place for place, at in enumerate(kept)}
+    """Return the groups with those of the pool as one, which comes last."""
+    rest = [group for group in range(len(grouping.names)) if group not in pool]
+    names = [grouping.names[group] for group in rest]
+    renumbered = {group: index for index, group in enumerate(rest)}
     return replace(
         grouping,
-        names=(*names, other),
-        places=tuple(places.get(at, len(kept)) for at in grouping.places),
+        names=(*names, "other" if "other" not in names else "(other)"),
+        places=tuple(renumbered.get(group, len(rest)) for group in grouping.places),
     )
 
 
-def _describe(grouping: Grouping, some: list[int], train: Codes, fewest: Codes) -> str:
-    lacking = ("", ", a split without positives")
-    few = [
-        f"`{grouping.names[at]}` ({train[at]:,} rows{lacking[int(fewest[at] == 0)]})"
-        for at in some[:5]
+def _describe(grouping: Grouping, groups: list[int], sizes: Codes, fewest: Codes) -> str:
+    """Name up to five groups, each with its size and whether it lacks positives."""
+    described = [
+        f"`{grouping.names[group]}` ({sizes[group]:,} rows"
+        f"{', a split without positives' * int(fewest[group] == 0)})"
+        for group in groups[:5]
     ]
-    return ", ".join(few) + f" and {len(some) - 5} more" * (len(some) > 5)
+    return ", ".join(described) + f" and {len(groups) - 5} more" * (len(groups) > 5)

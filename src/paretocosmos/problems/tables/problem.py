@@ -20,17 +20,8 @@ from paretocosmos.problems.base import (
     check_protocol,
     check_split,
 )
-from paretocosmos.problems.tables.cells import to_frame
+from paretocosmos.problems.tables.columns import to_frame
 from paretocosmos.problems.tables.groups import Grouping, SmallGroups
-from paretocosmos.problems.tables.policy import (
-    build_gap,
-    build_metrics,
-    build_objectives,
-    build_wording,
-    compute_shares,
-    find_gap,
-    get_reference,
-)
 from paretocosmos.problems.tables.rows import (
     PreparedTable,
     check_compared_rows,
@@ -40,7 +31,17 @@ from paretocosmos.problems.tables.rows import (
     to_batch,
 )
 from paretocosmos.problems.tables.table import Table
-from paretocosmos.problems.tables.targets import Answer, Task
+from paretocosmos.problems.tables.targets import (
+    Answer,
+    Task,
+    build_gap,
+    build_metrics,
+    build_objectives,
+    build_wording,
+    compute_shares,
+    find_gap,
+    get_reference,
+)
 from paretocosmos.types import Batch
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ class TableProblem(Problem):
 
     Attributes:
         splits: train, val and test.
-        table: the preprocessing, for rows to come.
+        table: the fitted preprocessing, for new rows.
         target: the column that is predicted.
-        answer: what is predicted: one class or not, one of several, or a number.
+        answer: the kind of prediction: one class or not, one of several, or a number.
         grouping: which group a row belongs to; `None` where none are compared.
     """
 
@@ -72,7 +73,7 @@ class TableProblem(Problem):
         return self.splits[name]
 
     def inputs_for(self, frame: "pd.DataFrame") -> Tensor:
-        """A network's inputs for new rows: ``[rows, features]``."""
+        """Return a network's inputs for new rows: ``[rows, features]``."""
         return torch.from_numpy(self.table.transform(frame))
 
     @property
@@ -83,7 +84,7 @@ class TableProblem(Problem):
             about |= {"positive": positive, "negative": negative}
         if self.grouping is not None:
             about |= {
-                "sensitive": self.grouping.called,
+                "sensitive": self.grouping.title,
                 "groups": list(self.grouping.names),
                 "grouping": self.grouping.to_dict(),
             }
@@ -121,13 +122,13 @@ class TabularProblem(TableProblem):
 
     @property
     def negative(self) -> str:
-        """The other class, or what stands for all the others."""
+        """The other class, or the name for all the others together."""
         return self.answer.classes[0]
 
     @property
     def sensitive(self) -> str:
         """The columns whose groups of people are compared; no features."""
-        return self.grouping.called
+        return self.grouping.title
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -199,11 +200,11 @@ class TabularProblem(TableProblem):
         >>> problem.names, problem.groups, len(problem.split("train"))
         (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 140)
         """
-        several = [sensitive] if isinstance(sensitive, str | int) else sensitive
+        columns = [sensitive] if isinstance(sensitive, str | int) else sensitive
         problem = build_table(
             frame,
             target=str(target),
-            sensitive=[str(name) for name in several],
+            sensitive=[str(name) for name in columns],
             small_groups=small_groups,
             positive=positive,
             fairness=fairness,
@@ -241,13 +242,13 @@ def build_table(
     reference: tuple[float, ...] | None = None,
     protocol: Protocol = "clean",
 ) -> TableProblem:
-    """Split a frame, encode it, and pair what can be traded.
+    """Split a frame, encode it, and choose the objectives.
 
     With groups, the loss and the gap between them; without, for classes the loss of each, for a
     number too high against too low predictions. Losses of numbers are in units of the target's
     deviation; the metrics `rmse` and `mae` are in its own.
 
-    `TabularProblem.from_frame` describes the arguments. Here `task` says what is predicted: one
+    `TabularProblem.from_frame` describes the arguments. Here `task` is the kind of prediction: one
     class or not (`binary`), one of several `classes`, or a `number`; `sensitive` may be empty; and
     `balanced` weights the rows to train on so that all classes weigh the same.
     """
@@ -269,17 +270,18 @@ def build_table(
         read=clean,
     )
     answer = _fit_answer(data, target, task, positive)
+    # the published code neither pools small groups nor warns of them
     label, how = answer.labels(data.frame[target]), small_groups if clean else None
     targets, grouping, gap = _compare_groups(data, label, sensitive, kind, how, compares_rates)
-    objectives = _objectives(answer, gap, label[data.rows["train"]])
+    objectives = _choose_objectives(answer, gap, label[data.rows["train"]])
     table, splits = data.encode(targets, categorical=categorical, on_all=not clean)
     if balanced:
         splits["train"] = balance_classes(splits["train"], answer)
-    kind_of_problem: type[TableProblem] = TabularProblem if compares_rates else TableProblem
-    return kind_of_problem(
+    problem_class: type[TableProblem] = TabularProblem if compares_rates else TableProblem
+    return problem_class(
         name=name,
         objectives=objectives,
-        reference=reference or tuple(get_reference(one, answer) for one in objectives),
+        reference=reference or tuple(get_reference(objective, answer) for objective in objectives),
         input_shape=(len(table.features),),
         outputs=answer.outputs,
         metrics=build_metrics(answer, grouping, objectives),
@@ -320,7 +322,7 @@ def _fit_answer(data: PreparedTable, target: str, task: Task, positive: object) 
     return Answer.fit_number(train) if task == "number" else Answer.fit_classes(train)
 
 
-def _objectives(
+def _choose_objectives(
     answer: Answer, gap: GroupObjective | None, label: npt.NDArray[Any]
 ) -> tuple[Objective, ...]:
     """Return what is traded, given the labels to train on; warn if no groups are compared."""
@@ -328,11 +330,11 @@ def _objectives(
     if gap is None and answer.task != "number":
         shares = compute_shares(label, len(answer.classes))
         if not all(shares):
-            lost = answer.classes[shares.index(0)]
-            raise DataError(f"no training row has the class `{lost}`: add some")
+            absent = answer.classes[shares.index(0)]
+            raise DataError(f"no training row has the class `{absent}`: add some")
     objectives = build_objectives(answer, gap, classes=answer.classes, shares=shares)
     if gap is None:
-        against = " against ".join(f"`{one.name}`" for one in objectives)
+        against = " against ".join(f"`{objective.name}`" for objective in objectives)
         warnings.warn(
             "no `sensitive` column is named, so no groups are compared; the objectives are "
             f"{against}",
@@ -363,25 +365,26 @@ def label_rows(
     reference: tuple[float, ...],
     name: str,
 ) -> TableProblem:
-    """Return a finished training's problem on other rows, all of which are `test`.
+    """Return the problem of a finished training on new rows, all of which are `test`.
 
     Args:
         frame: has the columns of the table, the target and the sensitive columns.
         table: the fitted preprocessing.
         about: the training's record of its problem.
-        objectives: what was traded, the gap between groups last.
+        objectives: those of the training, the gap between groups last.
         reference: the point hypervolume is measured from.
-        name: what to call it.
+        name: of the new problem.
     """
     frame, target, answer = to_frame(frame), str(about["target"]), Answer.from_about(about)
-    kind: type[TableProblem] = TableProblem
-    if "answer" not in about:
-        kind, answer = TabularProblem, Answer("binary", (about["negative"], about["positive"]))
+    problem_class: type[TableProblem] = TableProblem
+    if "answer" not in about:  # two classes and groups, whose record names only the classes
+        problem_class = TabularProblem
+        answer = Answer("binary", (about["negative"], about["positive"]))
     grouping = Grouping.from_dict(about["grouping"]) if "grouping" in about else None
     check_target_columns(frame, target, grouping)
     inputs = table.transform(frame)
     targets = {"label": answer.labels(frame[target]), **group_targets(frame, grouping)}
-    return kind(
+    return problem_class(
         name=name,
         objectives=objectives,
         reference=reference,

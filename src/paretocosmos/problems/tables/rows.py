@@ -1,6 +1,7 @@
-"""The rows of a table: checked, split, grouped and encoded, for files and estimators alike."""
+"""Check, split, group and encode the rows of a table, for files and estimators alike."""
 
 import itertools
+import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,8 +13,7 @@ import torch
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, require_extra, unknown
 from paretocosmos.objectives import GroupObjective
 from paretocosmos.problems.base import SPLITS, Split
-from paretocosmos.problems.tables.cells import to_frame
-from paretocosmos.problems.tables.columns import drop_identifiers, read_columns
+from paretocosmos.problems.tables.columns import holds_text, read_columns, to_frame
 from paretocosmos.problems.tables.groups import (
     Codes,
     Grouping,
@@ -31,125 +31,13 @@ if TYPE_CHECKING:
 TEST_SHARE, VAL_SHARE = 0.2, 0.125
 MIN_ROWS, FEW_ROWS = 10, 100
 
-
-def _check_columns_and_sizes(
-    frame: "pd.DataFrame",
-    target: str,
-    sensitive: Sequence[str],
-    categorical: Collection[str],
-    drop: Collection[str],
-    keep: Collection[str],
-    seed: int,
-) -> None:
-    """Validate the names of columns and the number of rows."""
-    require_extra("sklearn", "tabular", "splitting a table")
-    for key, listed in (("categorical", categorical), ("drop", drop), ("keep", keep)):
-        if isinstance(listed, str):
-            raise ConfigurationError(
-                f"`{key}` must be a list of columns, found {listed!r}: [{listed!r}]"
-            )
-    for role, columns in (
-        ("target column", (target,)),
-        ("sensitive column", sensitive),
-        ("categorical column", categorical),
-        ("column to drop", drop),
-        ("column to keep", keep),
-    ):
-        for column in columns:
-            if column not in frame.columns:
-                raise unknown(role, column, frame.columns)
-    if target in sensitive:
-        raise ConfigurationError(
-            f"`target` and `sensitive` must be different columns, found `{target}` for both"
-        )
-    if not 0 <= seed < 2**32:
-        raise ConfigurationError(f"the seed of a split must be 0 to 2**32 - 1, found {seed}")
-    if len(frame) < MIN_ROWS:
-        raise DataError(
-            f"a table needs at least {MIN_ROWS} rows to be split 70/10/20, found {len(frame)}"
-        )
-    if len(frame) < FEW_ROWS:
-        warnings.warn(
-            f"a table of {len(frame)} rows leaves only a few for validation and test, so the front "
-            f"is mostly noise: use at least {FEW_ROWS} rows",
-            DataWarning,
-            stacklevel=3,
-        )
-    for role, column in (("target", target), *(("sensitive column", s) for s in sensitive)):
-        missing = int(frame[column].isna().sum())
-        if missing:
-            raise DataError(
-                f"the {role} `{column}` must be known in every row, found {missing:,} missing of "
-                f"{len(frame):,}: leave those rows out of the data first"
-            )
-
-
-def stack_frames(
-    parts: "Mapping[str, pd.DataFrame | None]",
-) -> "tuple[pd.DataFrame, dict[str, int]]":
-    """Return the rows of all files one below the other, and the number of rows of each."""
-    frames = {key: to_frame(part) for key, part in parts.items() if part is not None}
-    import pandas as pd
-
-    first = frames["train"]
-    for key, frame in frames.items():
-        absent = [f"`{name}`" for name in first.columns if name not in frame.columns]
-        if absent:
-            raise DataError(
-                f"the rows of `{key}` must have the columns of the training rows, found none "
-                f"called {', '.join(absent[:3])}: give the same columns"
-            )
-    sizes = {key: len(frame) for key, frame in frames.items()}
-    if len(frames) == 1:
-        return first, sizes
-    every = [frame[list(first.columns)] for frame in frames.values()]
-    return pd.concat(every, ignore_index=True), sizes
-
-
-def split_rows(sizes: Mapping[str, int], seed: int) -> dict[str, Codes]:
-    """The rows of each split, by position; those that were not given are drawn from train."""
-    from sklearn.model_selection import train_test_split
-
-    rest, start = np.arange(sizes["train"]), sizes["train"]
-    found: dict[str, Codes] = {}
-    for key in ("val", "test"):
-        if key in sizes:
-            found[key] = np.arange(start, start + sizes[key])
-            start += sizes[key]
-    if "test" not in found:
-        rest, found["test"] = train_test_split(rest, test_size=TEST_SHARE, random_state=seed)
-    if "val" not in found:
-        rest, found["val"] = train_test_split(rest, test_size=VAL_SHARE, random_state=seed)
-    return {"train": rest, "val": found["val"], "test": found["test"]}
-
-
-def select_features(
-    frame: "pd.DataFrame",
-    *,
-    leave: Collection[str],
-    categorical: Collection[str],
-    keep: Collection[str],
-    read: bool = True,
-) -> "pd.DataFrame":
-    """Return the columns of a table to learn from.
-
-    Args:
-        frame: the table.
-        leave: columns that are no features.
-        categorical: columns to read as categories.
-        keep: columns to keep although they seem to be identifiers.
-        read: whether text may be numbers, and identifiers are left out.
-    """
-    features = frame.drop(columns=[*{*leave}])
-    if read:
-        features = read_columns(features, as_they_are=categorical)
-        features = drop_identifiers(features, keep=(*keep, *categorical))
-    if features.shape[1] == 0:
-        raise DataError(
-            f"a table needs a feature besides {', '.join(f'`{name}`' for name in leave)}, found "
-            "none left: drop fewer columns"
-        )
-    return features
+# Fewer rows than this may all differ by chance, so none of their columns is an identifier.
+IDENTIFIER_ROWS = 50
+# Text that differs in this share of the rows is a name, an address or a remark.
+DISTINCT_SHARE = 0.5
+_ID_NAME = re.compile(
+    r"(^|[^a-z])(id|uuid|guid|key|nr|no|index|row|rowid)$|^unnamed", re.IGNORECASE
+)
 
 
 class PreparedTable(NamedTuple):
@@ -167,7 +55,7 @@ class PreparedTable(NamedTuple):
 
     def group(
         self,
-        asked: Sequence[str],
+        columns: Sequence[str],
         label: npt.NDArray[np.float32],
         *,
         how: SmallGroups | None,
@@ -176,12 +64,12 @@ class PreparedTable(NamedTuple):
         """Return the groups, and the targets that say which group a row belongs to.
 
         Args:
-            asked: the sensitive columns, as `Grouping.fit` takes them.
+            columns: the sensitive columns, as `Grouping.fit` takes them.
             label: every row's, 1 for the positive class.
             how: what to do with small groups; `None` for nothing.
             positives: whether a group needs positive rows in every split.
         """
-        grouping = Grouping.fit(self.frame, asked)
+        grouping = Grouping.fit(self.frame, columns)
         codes = grouping.codes(self.frame)
         if how is not None:
             grouping, codes = pool_small_groups(
@@ -201,6 +89,7 @@ class PreparedTable(NamedTuple):
             self.features if on_all else self.features.iloc[self.rows["train"]],
             categorical=[column for column in categorical if column in self.features.columns],
         )
+        # encoded once for all splits: the published code's preprocessing also sees every row
         inputs = table.transform(self.features)
         return table, {key: to_batch(inputs, targets, self.rows[key]) for key in SPLITS}
 
@@ -228,24 +117,176 @@ def prepare_table(
         seed: decides which rows are train, val and test.
         read: whether text may be numbers, and identifiers are left out.
     """
-    frame, sizes = stack_frames(frames)
+    require_extra("sklearn", "tabular", "splitting a table")
+    frame, sizes = _stack_frames(frames)
     people = [split_cut(name, list(frame.columns))[0] for name in sensitive]
-    _check_columns_and_sizes(frame, target, people, categorical, drop, keep, seed)
-    leave = (target, *people, *drop)
-    features = select_features(frame, leave=leave, categorical=categorical, keep=keep, read=read)
+    for key, columns in (("categorical", categorical), ("drop", drop), ("keep", keep)):
+        if isinstance(columns, str):
+            raise ConfigurationError(
+                f"`{key}` must be a list of columns, found {columns!r}: [{columns!r}]"
+            )
+    _check_columns(
+        frame,
+        {
+            "target column": (target,),
+            "sensitive column": people,
+            "categorical column": categorical,
+            "column to drop": drop,
+            "column to keep": keep,
+        },
+    )
+    _check_target_and_size(frame, target, people, seed)
+    excluded = (target, *people, *drop)
+    features = frame.drop(columns=[*{*excluded}])
+    if read:
+        features = read_columns(features, as_they_are=categorical)
+        features = drop_identifiers(features, keep=(*keep, *categorical))
+    if features.shape[1] == 0:
+        raise DataError(
+            f"a table needs a feature besides {', '.join(f'`{name}`' for name in excluded)}, found "
+            "none left: drop fewer columns"
+        )
     return PreparedTable(frame, features, split_rows(sizes, seed))
 
 
-def check_target_columns(frame: "pd.DataFrame", target: str, grouping: Grouping | None) -> None:
-    """Refuse rows without the column of the target or one of the groups."""
-    people = () if grouping is None else grouping.attributes
-    for role, columns in (
-        ("target column", [target]),
-        ("sensitive column", [attribute.name for attribute in people]),
-    ):
+def _stack_frames(
+    frames: "Mapping[str, pd.DataFrame | None]",
+) -> "tuple[pd.DataFrame, dict[str, int]]":
+    """Return the rows of all files one below the other, and the number of rows of each."""
+    parts = {key: to_frame(frame) for key, frame in frames.items() if frame is not None}
+    import pandas as pd  # only now: `to_frame` explains its absence
+
+    columns = list(parts["train"].columns)
+    for key, frame in parts.items():
+        absent = [f"`{name}`" for name in columns if name not in frame.columns]
+        if absent:
+            raise DataError(
+                f"the rows of `{key}` must have the columns of the training rows, found none "
+                f"called {', '.join(absent[:3])}: give the same columns"
+            )
+    sizes = {key: len(frame) for key, frame in parts.items()}
+    if len(parts) == 1:
+        return parts["train"], sizes
+    # one frame, so that categories and codes agree between files
+    return pd.concat([frame[columns] for frame in parts.values()], ignore_index=True), sizes
+
+
+def _check_columns(frame: "pd.DataFrame", roles: Mapping[str, Collection[str]]) -> None:
+    """Raise if a column that has a role is not in the table."""
+    for role, columns in roles.items():
         for column in columns:
             if column not in frame.columns:
                 raise unknown(role, column, frame.columns)
+
+
+def _check_target_and_size(
+    frame: "pd.DataFrame", target: str, sensitive: Sequence[str], seed: int
+) -> None:
+    """Validate the columns that must be known in every row, the seed and the number of rows."""
+    if target in sensitive:
+        raise ConfigurationError(
+            f"`target` and `sensitive` must be different columns, found `{target}` for both"
+        )
+    if not 0 <= seed < 2**32:
+        raise ConfigurationError(f"the seed of a split must be 0 to 2**32 - 1, found {seed}")
+    if len(frame) < MIN_ROWS:
+        raise DataError(
+            f"a table needs at least {MIN_ROWS} rows to be split 70/10/20, found {len(frame)}"
+        )
+    if len(frame) < FEW_ROWS:
+        warnings.warn(
+            f"a table of {len(frame)} rows leaves only a few for validation and test, so the front "
+            f"is mostly noise: use at least {FEW_ROWS} rows",
+            DataWarning,
+            stacklevel=3,
+        )
+    for role, column in (("target", target), *(("sensitive column", s) for s in sensitive)):
+        missing = int(frame[column].isna().sum())
+        if missing:
+            raise DataError(
+                f"the {role} `{column}` must be known in every row, found {missing:,} missing of "
+                f"{len(frame):,}: leave those rows out of the data first"
+            )
+
+
+def split_rows(sizes: Mapping[str, int], seed: int) -> dict[str, Codes]:
+    """Return the rows of each split, by position; absent splits are drawn from train."""
+    from sklearn.model_selection import train_test_split
+
+    train, start = np.arange(sizes["train"]), sizes["train"]
+    rows: dict[str, Codes] = {}
+    for key in ("val", "test"):
+        if key in sizes:
+            rows[key] = np.arange(start, start + sizes[key])
+            start += sizes[key]
+    # test before val: the order decides which rows the published code's seed draws
+    for key, share in (("test", TEST_SHARE), ("val", VAL_SHARE)):
+        if key not in rows:
+            train, rows[key] = train_test_split(train, test_size=share, random_state=seed)
+    return {"train": train, "val": rows["val"], "test": rows["test"]}
+
+
+def find_identifiers(frame: "pd.DataFrame") -> dict[str, str]:
+    """Find columns that name a row instead of describing it, each with the reason.
+
+    Whole numbers that all differ and count the rows, go up with them, or are called an identifier;
+    text that differs in most rows.
+
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"id": range(100, 200), "age": [20, 30, 40, 50] * 25})
+    >>> find_identifiers(people)
+    {'id': 'a whole number of its own in every row'}
+    """
+    from pandas.api import types
+
+    reasons = {}
+    for name in frame.columns if len(frame) >= IDENTIFIER_ROWS else ():
+        series = frame[name]
+        if types.is_integer_dtype(series.dtype):
+            if _is_row_number(str(name), series):
+                reasons[name] = "a whole number of its own in every row"
+        elif holds_text(series):
+            texts = series.dropna()
+            if types.is_object_dtype(texts.dtype):  # 1 and "1" are one text
+                texts = texts.map(str)
+            distinct = texts.nunique()
+            if len(texts) >= IDENTIFIER_ROWS and distinct >= DISTINCT_SHARE * len(texts):
+                reasons[name] = f"{distinct:,} different texts in {len(texts):,} rows"
+    return reasons
+
+
+def _is_row_number(name: str, series: "pd.Series[Any]") -> bool:
+    if series.isna().any() or not series.is_unique:
+        return False
+    values = series.to_numpy(np.float64)
+    if _ID_NAME.search(name) or values.max() - values.min() == len(values) - 1:
+        return True
+    steps = np.diff(values)
+    return bool((steps > 0).all() or (steps < 0).all())
+
+
+def drop_identifiers(frame: "pd.DataFrame", *, keep: Collection[str]) -> "pd.DataFrame":
+    """Return the frame without identifiers, with a warning; those of `keep` stay."""
+    reasons = {name: why for name, why in find_identifiers(frame).items() if name not in keep}
+    if not reasons:
+        return frame
+    names = ", ".join(f"`{name}` ({why})" for name, why in reasons.items())
+    verb = "names rows rather than describing them, and is"
+    if len(reasons) > 1:
+        verb = "name rows rather than describing them, and are"
+    warnings.warn(
+        f"{names} {verb} left out: list a column in `keep` to use it, or in `drop` to leave it out "
+        "without this note",
+        DataWarning,
+        stacklevel=3,
+    )
+    return frame.drop(columns=list(reasons))
+
+
+def check_target_columns(frame: "pd.DataFrame", target: str, grouping: Grouping | None) -> None:
+    """Raise if the column of the target or one of the groups is missing."""
+    people = [] if grouping is None else [attribute.name for attribute in grouping.attributes]
+    _check_columns(frame, {"target column": (target,), "sensitive column": people})
 
 
 def group_targets(frame: "pd.DataFrame", grouping: Grouping | None) -> dict[str, Codes]:
@@ -253,53 +294,54 @@ def group_targets(frame: "pd.DataFrame", grouping: Grouping | None) -> dict[str,
     if grouping is None:
         return {}
     groups = grouping.codes(frame)
-    lost = np.flatnonzero(groups < 0)
-    if len(lost):
-        cells = " & ".join(str(frame[one.name].iloc[lost[0]]) for one in grouping.attributes)
+    unseen = np.flatnonzero(groups < 0)
+    if len(unseen):
+        cells = " & ".join(str(frame[a.name].iloc[unseen[0]]) for a in grouping.attributes)
         raise DataError(
-            f"every row must belong to a group of `{grouping.called}` from training, found "
-            f"{len(lost):,} that do not, such as row {lost[0] + 1:,} with `{cells}`: leave such "
-            "rows out"
+            f"every row must belong to a group of `{grouping.title}` from training, found "
+            f"{len(unseen):,} that do not, such as row {unseen[0] + 1:,} with `{cells}`: leave "
+            "such rows out"
         )
     return {"sensitive": groups, **grouping.codes_by_attribute(frame)}
 
 
 def check_compared_rows(
-    parts: Mapping[str, Codes],
+    splits: Mapping[str, Codes],
     classes: Codes,
     groups: Codes,
     names: Sequence[str],
     gap: GroupObjective,
 ) -> None:
-    """Refuse a part of the data in which a group has none of the rows that an objective compares.
+    """Raise if a group has none of the rows that an objective compares in some split.
 
     Args:
-        parts: the rows of every part, such as a split.
+        splits: the rows of every split.
         classes: the class of each row; of two the second is positive, of several each in turn.
         groups: the group of each row.
         names: of the groups.
         gap: the objective that compares them.
     """
     count = max(2, int(classes.max()) + 1)
-    for kind, (part, rows) in itertools.product(gap.over, parts.items()):
+    for kind, (split, rows) in itertools.product(gap.over, splits.items()):
         present = np.zeros((len(names), count), dtype=bool)
         present[groups[rows], classes[rows]] = True
         if kind == "all":
             present = np.repeat(present.any(axis=1, keepdims=True), count, axis=1)
         elif kind == "negatives":
+            # the negatives of a class are the rows of any other class
             present = present @ ~np.eye(count, dtype=bool)
         # each of several classes is positive in turn; those that a group lacks are skipped
         enough = present[:, 1:] if count == 2 else present
         if enough.all(axis=0).any():
             continue
         empty = np.flatnonzero(enough.sum(axis=1) == enough.sum(axis=1).min())[:5]
-        what = "rows" if kind == "all" else f"{kind.removesuffix('s')} rows"
+        needed = "rows" if kind == "all" else f"{kind.removesuffix('s')} rows"
         if kind != "all" and count > 2:
-            what = "rows of a class that the others have, too"
+            needed = "rows of a class that the others have, too"
         raise DataError(
-            f"`{gap.name}` needs {what} in every group and split, found none of "
-            f"{', '.join(f'`{names[at]}`' for at in empty)} in `{part}` ({len(rows):,} rows): "
-            "merge or pool small groups, add rows, draw another split, or compare "
+            f"`{gap.name}` needs {needed} in every group and split, found none of "
+            f"{', '.join(f'`{names[group]}`' for group in empty)} in `{split}` ({len(rows):,} "
+            "rows): merge or pool small groups, add rows, draw another split, or compare "
             "`demographic_parity`"
         ).with_hint({"small_groups": "pool"})
 

@@ -1,4 +1,4 @@
-"""The fitted preprocessing of a table: one-hot, fill, standardise."""
+"""The fitted preprocessing of a table: fill, one-hot encode, standardise."""
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping
@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError, DataWarning, unknown
-from paretocosmos.io.files import json_value
-from paretocosmos.problems.tables.cells import (
+from paretocosmos.io.files import to_json_value
+from paretocosmos.problems.tables.columns import (
     encode_labels,
     is_categorical,
     to_float32,
@@ -28,17 +28,30 @@ MISSING = "(missing)"
 # be wider than the rest of the table together and say nothing about the next row.
 MAX_CATEGORIES = 1000
 
+# Rows that become features at once: a block of them stays in the processor's cache.
+CHUNK = 8192
+
 Moments = tuple[float, float]
+"""A mean and a deviation."""
 Weights = npt.NDArray[np.float64] | None
+"""How much each row counts; all the same if `None`."""
 
 
-def share_moments(part: float) -> Moments:
-    """Mean and deviation of a 0/1 feature that is 1 in a share of the rows."""
-    return part, float(np.sqrt(part * (1 - part))) or 1.0
+def compute_moments(values: npt.NDArray[np.float64], weight: Weights = None) -> Moments:
+    """Return the mean and the deviation of a column; infinite if the numbers are too large."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(np.average(values, weights=weight))
+        return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))
 
 
-def _median(values: npt.NDArray[np.float64], weight: Weights) -> float:
-    """The value with half of the weight on either side, or the middle of the two that have it."""
+def _flag_moments(share: float) -> Moments:
+    """Return the mean and the deviation of a 0/1 feature that is 1 in a share of the rows."""
+    # a constant feature has no deviation; 1 leaves it 0 after standardising
+    return share, float(np.sqrt(share * (1 - share))) or 1.0
+
+
+def _compute_median(values: npt.NDArray[np.float64], weight: Weights) -> float:
+    """Return the value with half of the weight on either side, or the middle of two such."""
     if weight is None:
         return float(np.median(values))
     order = values.argsort(kind="stable")
@@ -48,33 +61,30 @@ def _median(values: npt.NDArray[np.float64], weight: Weights) -> float:
     return (low + high) / 2
 
 
-def fit_numbers(series: "pd.Series[Any]", weight: Weights) -> tuple[float, Moments, float]:
-    """The median, the moments once filled with it, and the share that was missing."""
+def _fit_numbers(series: "pd.Series[Any]", weight: Weights) -> tuple[float, Moments, float]:
+    """Return the median, the moments once filled with it, and the share that was missing."""
     values = to_numbers(series)
     missing = np.isnan(values)
-    known = None if weight is None else weight[~missing]
-    fill = 0.0 if missing.all() else _median(values[~missing], known)
+    present_weight = None if weight is None else weight[~missing]
+    fill = 0.0 if missing.all() else _compute_median(values[~missing], present_weight)
     values = np.where(missing, fill, values)
     # compared, not computed: the deviation of a constant such as 0.1 rounds to 1e-17, not to 0
     constant = values.min() == values.max()
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = float(np.average(values, weights=weight))
-        spread = float(np.average((values - mean) ** 2, weights=weight))
-        scale = 1.0 if constant else float(np.sqrt(spread))
-    if not np.isfinite([mean, scale]).all():
+    mean, deviation = compute_moments(values, weight)
+    if not np.isfinite([mean, 1.0 if constant else deviation]).all():
         raise DataError(
             f"the column `{series.name}` has numbers too large to standardise, up to "
             f"{np.abs(values).max():g}: divide it, take its logarithm, or drop it"
         )
-    # a scale of 0: so close together that the square of their distance underflows
-    moments = fill if constant else mean, scale or 1.0
+    # a deviation of 0: so close together that the square of their distance underflows
+    moments = (fill, 1.0) if constant else (mean, deviation or 1.0)
     return fill, moments, float(np.average(missing, weights=weight))
 
 
-def fit_categories(
+def _fit_categories(
     series: "pd.Series[Any]", weight: Weights
 ) -> tuple[tuple[str, ...], list[Moments]]:
-    """The categories and their moments."""
+    """Return the categories and the moments of their 0/1 features."""
     codes, labels = encode_labels(series)
     if MISSING not in labels and (codes < 0).any():
         labels.append(MISSING)
@@ -85,17 +95,13 @@ def fit_categories(
         )
     codes = np.where(codes < 0, labels.index(MISSING) if MISSING in labels else 0, codes)
     counts = np.bincount(codes, weight, minlength=len(labels))
-    return tuple(labels), [share_moments(float(share)) for share in counts / counts.sum()]
-
-
-# Rows that become features at once.
-CHUNK = 8192
+    return tuple(labels), [_flag_moments(float(share)) for share in counts / counts.sum()]
 
 
 @final
 @dataclass(frozen=True)
 class Table:
-    """How the columns of a table become features; plain numbers and text, so JSON in and out.
+    """The fitted preprocessing of a table, in plain numbers and text so that it fits into JSON.
 
     Numeric columns: missing and infinite values become the median of the fitting rows, with a 0/1
     feature beside it where the fitting rows had any. Categorical columns (text, categories, truth
@@ -103,7 +109,7 @@ class Table:
     the mean and the population standard deviation of the fitting rows.
 
     Attributes:
-        numeric: the numeric columns and what a missing value becomes.
+        numeric: the numeric columns and the value that fills a gap.
         flagged: the numeric columns with a feature that says "was missing".
         categorical: the categorical columns and their categories.
         mean: one per feature.
@@ -151,6 +157,7 @@ class Table:
                 f"{frame.shape[0]} and {frame.shape[1]}"
             )
         _warn_of_empty_columns(frame)
+        # features come as numbers, flags, categories, whatever the order of the columns
         fills: dict[str, float] = {}
         values: list[Moments] = []
         flags: dict[str, Moments] = {}
@@ -158,21 +165,15 @@ class Table:
         shares: list[Moments] = []
         for name in frame.columns:
             if name in (categorical or ()) or is_categorical(frame[name]):
-                categories[name], moments = fit_categories(frame[name], weight)
+                categories[name], moments = _fit_categories(frame[name], weight)
                 shares += moments
             else:
-                fills[name], moment, missing = fit_numbers(frame[name], weight)
+                fills[name], moment, missing = _fit_numbers(frame[name], weight)
                 values.append(moment)
                 if missing:
-                    flags[name] = share_moments(missing)
-        every = [*values, *flags.values(), *shares]
-        return cls(
-            numeric=fills,
-            flagged=tuple(flags),
-            categorical=categories,
-            mean=tuple(mean for mean, _ in every),
-            scale=tuple(scale for _, scale in every),
-        )
+                    flags[name] = _flag_moments(missing)
+        means, scales = zip(*values, *flags.values(), *shares, strict=True)
+        return cls(fills, tuple(flags), categories, means, scales)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -185,11 +186,11 @@ class Table:
         return (
             *self.numeric,
             *(f"{name}={MISSING}" for name in self.flagged),
-            *(f"{name}={value}" for name, every in self.categorical.items() for value in every),
+            *(f"{name}={label}" for name, labels in self.categorical.items() for label in labels),
         )
 
     def transform(self, frame: "pd.DataFrame") -> npt.NDArray[np.float32]:
-        """The features of a frame's rows.
+        """Return the features of a frame's rows.
 
         Args:
             frame: has at least `columns`; further ones are ignored. A category that the fitting
@@ -198,54 +199,60 @@ class Table:
         Returns:
             Float32 ``[rows, features]``.
         """
-        return self.standardise(self._numbers(frame))
+        return self.standardise(self._read_numbers(frame))
 
     def standardise(self, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-        """The features of rows that are numbers already, ``[rows, columns]``.
+        """Return the features of rows that are numbers already, ``[rows, columns]``.
 
         Args:
-            numbers: a number per column, NaN where missing; categories by their place in
-                `categorical`, below 0 where they are none of them.
+            numbers: a number per column, NaN where missing; categories by their index in
+                `categorical`, below 0 where they are unknown.
 
         Returns:
             Float32 ``[rows, features]``.
         """
         out = np.empty((len(numbers), len(self.mean)), dtype=np.float32)
-        for start in range(0, len(numbers), CHUNK):  # what is computed with stays small
-            part = slice(start, start + CHUNK)
-            self._fill(out[part], numbers[part])
+        for start in range(0, len(numbers), CHUNK):
+            rows = slice(start, start + CHUNK)
+            self._write_features(out[rows], numbers[rows])
         return out
 
-    def _fill(self, out: npt.NDArray[np.float32], numbers: npt.NDArray[np.float64]) -> None:
+    def _write_features(
+        self, out: npt.NDArray[np.float32], numbers: npt.NDArray[np.float64]
+    ) -> None:
         mean, scale, count = np.array(self.mean), np.array(self.scale), len(self.numeric)
-        hit, miss = ((bit - mean) / scale for bit in (1, 0))
-        out[:] = miss
-        given, missing = numbers[:, :count], np.isnan(numbers[:, :count])
+        # the standardised values of a 0/1 feature: most are 0, so they are written first
+        one, zero = ((bit - mean) / scale for bit in (1, 0))
+        out[:] = zero
+        missing = np.isnan(numbers[:, :count])
         with np.errstate(over="ignore"):  # beyond float32 is infinite
-            filled = np.where(missing, list(self.numeric.values()), given)
+            filled = np.where(missing, list(self.numeric.values()), numbers[:, :count])
             out[:, :count] = (filled - mean[:count]) / scale[:count]
         names = list(self.numeric)
         for flag, name in enumerate(self.flagged, count):
-            out[missing[:, names.index(name)], flag] = hit[flag]
+            out[missing[:, names.index(name)], flag] = one[flag]
         start = count + len(self.flagged)
         for column, categories in enumerate(self.categorical.values(), count):
             codes = numbers[:, column].astype(np.int64)
             rows = np.flatnonzero(codes >= 0)
-            out[rows, start + codes[rows]] = hit[start + codes[rows]]
+            out[rows, start + codes[rows]] = one[start + codes[rows]]
             start += len(categories)
 
-    def _numbers(self, frame: "pd.DataFrame") -> npt.NDArray[np.float64]:
-        """A frame's rows as numbers, in the order of `columns`."""
-        frame = self._with_columns(frame)
+    def _read_numbers(self, frame: "pd.DataFrame") -> npt.NDArray[np.float64]:
+        """Return a frame's rows as numbers, in the order of `columns`."""
+        frame = to_frame(frame)
+        absent = [f"`{name}`" for name in self.columns if name not in frame.columns]
+        if absent:
+            raise DataError(f"the table lacks columns that it was fitted with: {', '.join(absent)}")
         out = np.empty((len(frame), len(self.columns)))
-        for at, name in enumerate(self.numeric):
-            out[:, at] = to_numbers(frame[name])
-        for at, (name, categories) in enumerate(self.categorical.items(), len(self.numeric)):
-            out[:, at] = _known(frame[name], categories)
+        for index, name in enumerate(self.numeric):
+            out[:, index] = to_numbers(frame[name])
+        for index, (name, categories) in enumerate(self.categorical.items(), len(self.numeric)):
+            out[:, index] = _index_categories(frame[name], categories)
         return out
 
     def encode(self, frame: "pd.DataFrame") -> npt.NDArray[np.float32]:
-        """What an exported model reads of a frame's rows: one number per column, nothing filled.
+        """Return the inputs of an exported model: one number per column, nothing filled.
 
         Args:
             frame: has at least `columns`; further ones are ignored. Numbers that float32 does not
@@ -253,7 +260,7 @@ class Table:
 
         Returns:
             Float32 ``[rows, columns]``: numbers as they are, NaN where missing; categories by
-            their place in `categorical`, -1 where they are none of them.
+            their index in `categorical`, -1 where they are unknown.
 
         >>> import pandas as pd
         >>> table = Table.fit(pd.DataFrame({"age": [20, 40], "work": ["State", "Private"]}))
@@ -261,26 +268,15 @@ class Table:
         array([[30.,  1.],
                [nan,  0.]], dtype=float32)
         """
-        numbers = self._numbers(frame)
+        numbers = self._read_numbers(frame)
         out = np.empty(numbers.shape, dtype=np.float32)
-        for at, name in enumerate(self.numeric):
-            out[:, at] = to_float32(name, numbers[:, at], self.scale[at])
+        for index, name in enumerate(self.numeric):
+            out[:, index] = to_float32(name, numbers[:, index], self.scale[index])
         out[:, len(self.numeric) :] = numbers[:, len(self.numeric) :]
         return out
 
-    def _with_columns(self, frame: "pd.DataFrame") -> "pd.DataFrame":
-        """The frame with its column names as text; one that lacks a column is refused."""
-        frame = to_frame(frame)
-        absent = [name for name in self.columns if name not in frame.columns]
-        if absent:
-            raise DataError(
-                "the table lacks columns that it was fitted with: "
-                + ", ".join(f"`{name}`" for name in absent)
-            )
-        return frame
-
     def agrees_with(self, other: "Table | None") -> bool:
-        """Whether another table was fitted on the same columns of the same rows.
+        """Return True if another table was fitted on the same columns of the same rows.
 
         Means and deviations may differ in their last digits, as two machines round them.
 
@@ -289,29 +285,29 @@ class Table:
         """
         if other is None:
             return False
-        same = (list(self.numeric), self.flagged, dict(self.categorical)) == (
+        same_columns = (list(self.numeric), self.flagged, dict(self.categorical)) == (
             list(other.numeric),
             other.flagged,
             dict(other.categorical),
         )
-        one, two = ((*t.numeric.values(), *t.mean, *t.scale) for t in (self, other))
-        return same and bool(np.allclose(one, two, rtol=1e-9, atol=1e-12))
+        ours, theirs = ((*t.numeric.values(), *t.mean, *t.scale) for t in (self, other))
+        return same_columns and bool(np.allclose(ours, theirs, rtol=1e-9, atol=1e-12))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and text, ready for JSON."""
-        content: dict[str, Any] = json_value(vars(self), repr)
+        """Return plain lists, numbers and text, ready for JSON."""
+        content: dict[str, Any] = to_json_value(vars(self), repr)
         return content
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Table":
-        """The inverse of `to_dict`; the numbers come back bit for bit."""
+        """Return the table that `to_dict` described, bit for bit."""
         from paretocosmos.io.schema.models import check_table
 
         check_table(content)
         return cls(
             numeric={name: float(fill) for name, fill in content["numeric"].items()},
             flagged=tuple(content["flagged"]),
-            categorical={name: tuple(every) for name, every in content["categorical"].items()},
+            categorical={name: tuple(labels) for name, labels in content["categorical"].items()},
             mean=tuple(map(float, content["mean"])),
             scale=tuple(map(float, content["scale"])),
         )
@@ -329,19 +325,20 @@ def _warn_of_empty_columns(frame: "pd.DataFrame") -> None:
         )
 
 
-def _known(series: "pd.Series[Any]", categories: Iterable[str]) -> npt.NDArray[np.int64]:
-    """Positions in `categories`, -1 for a value that is not among them."""
+def _index_categories(series: "pd.Series[Any]", categories: Iterable[str]) -> npt.NDArray[np.int64]:
+    """Return every row's index in `categories`, -1 with a warning for a value not among them."""
     codes, labels = encode_labels(series)
     labels.append(MISSING)  # the label of the code -1
     position = {label: index for index, label in enumerate(categories)}
-    at = np.array([position.get(label, -1) for label in labels], dtype=np.int64)[codes]
-    if (at < 0).any():
-        lost = sorted({labels[code] for code in np.unique(codes[at < 0])})
-        few = ", ".join(f"`{label}`" for label in lost[:3]) + ", ..." * (len(lost) > 3)
+    lookup = np.array([position.get(label, -1) for label in labels], dtype=np.int64)
+    indices = lookup[codes]
+    if (indices < 0).any():
+        unseen = sorted({labels[code] for code in np.unique(codes[indices < 0])})
+        quoted = ", ".join(f"`{label}`" for label in unseen[:3]) + ", ..." * (len(unseen) > 3)
         warnings.warn(
-            f"the column `{series.name}` has values that were not in the training rows: {few}; "
+            f"the column `{series.name}` has values that were not in the training rows: {quoted}; "
             "they are treated as none of the known ones",
             UserWarning,
             stacklevel=4,
         )
-    return at
+    return indices

@@ -1,8 +1,13 @@
-"""What a table's network predicts: one class or not, one of several classes, or a number."""
+"""The target of a table: how it is predicted, what is traded for it, and its metrics.
 
-from collections.abc import Mapping
+Tables and estimators share these rules.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,17 +15,44 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError, unknown
-from paretocosmos.objectives import logits_of
-from paretocosmos.problems.tables.cells import encode_labels, format_label, to_numbers
-from paretocosmos.types import Outputs
+from paretocosmos.objectives import (
+    BinaryCrossEntropy,
+    ClassLoss,
+    CrossEntropy,
+    DemographicParity,
+    ErrorGap,
+    GroupObjective,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    Measure,
+    Objective,
+    OneSidedError,
+    TprGap,
+    accuracy,
+    calibration_error,
+    fairness_objective,
+    fairness_objectives,
+    largest_share,
+    logits_of,
+    misclassification,
+    positive_rate,
+    recall,
+    selection_rate,
+)
+from paretocosmos.problems.base import CROSS_ENTROPY, Wording
+from paretocosmos.problems.tables.columns import encode_labels, format_label, to_numbers
+from paretocosmos.problems.tables.groups import Grouping
+from paretocosmos.problems.tables.table import compute_moments
+from paretocosmos.registry import parameters
+from paretocosmos.types import Metric, Outputs, Targets
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Task = Literal["binary", "classes", "number"]
-TASKS: tuple[Task, ...] = ("binary", "classes", "number")
+TASKS: tuple[Task, ...] = get_args(Task)
 DECISION = "decision"
-"""What a file calls the class that follows from probabilities, by its place among all."""
+"""The name in files of the predicted class, numbered from 0, beside its probabilities."""
 
 # More classes than this are names, or numbers.
 MAX_CLASSES = 100
@@ -36,7 +68,7 @@ PAIRS = (
 @final
 @dataclass(frozen=True)
 class Answer:
-    """What is predicted, and how it is read from a network.
+    """The kind of prediction, and how it is read from a network.
 
     Attributes:
         task: one class or not (`binary`), one of several `classes`, or a `number`.
@@ -52,24 +84,14 @@ class Answer:
 
     @classmethod
     def fit_binary(cls, series: "pd.Series[Any]", positive: object) -> "Answer":
-        """Return the answer for one class, or not: all others are negative."""
+        """Return the answer for one class against all others, which are negative."""
         _, classes = encode_labels(series, own_order=True)
         if len(classes) < 2:
             raise DataError(
                 f"the target `{series.name}` must have two classes, found only `{classes[0]}`: "
                 "there is nothing to learn"
             )
-        if positive is None:
-            if len(classes) > 2:
-                more = ", ..." * (len(classes) > 4)
-                few = ", ".join(f"`{label}`" for label in classes[:4]) + more
-                raise DataError(
-                    f"the target `{series.name}` must have two classes, found {len(classes):,} "
-                    f"values ({few}): name the positive class with `positive`, or say with `task` "
-                    "that it is several classes or a number"
-                )
-            positive = _find_positive(series, classes)
-        chosen = format_label(positive)
+        chosen = _find_positive(series, classes) if positive is None else format_label(positive)
         if chosen not in classes:
             raise unknown(f"class of `{series.name}`", chosen, classes[:LISTED])
         others = [label for label in classes if label != chosen]
@@ -118,17 +140,17 @@ class Answer:
         return answer
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, ready for JSON."""
+        """Return plain lists and numbers, ready for JSON."""
         return vars(self) | {"classes": list(self.classes)}
 
     @property
     def outputs(self) -> int:
-        """Numbers a network gives for a row."""
+        """The number of a network's outputs for a row."""
         return len(self.classes) if self.task == "classes" else 1
 
     @property
-    def called(self) -> str:
-        """The name of what `read` returns."""
+    def output_name(self) -> str:
+        """The name in files of the values that `read` returns."""
         return "prediction" if self.task == "number" else "probability"
 
     def labels(self, series: "pd.Series[Any]") -> npt.NDArray[Any]:
@@ -137,17 +159,18 @@ class Answer:
             return ((_read_finite(series) - self.mean) / self.scale).astype(np.float32)
         codes, labels = encode_labels(series)
         # "not X" stands for every other class
-        other = self.task == "binary" and self.classes[0] == f"not {self.classes[1]}"
-        strange = [label for label in labels if not other and label not in self.classes]
-        if strange or (codes < 0).any():
-            found = f"`{strange[0]}`" if strange else f"{int((codes < 0).sum()):,} missing"
+        one_against_rest = self.task == "binary" and self.classes[0] == f"not {self.classes[1]}"
+        unseen = [] if one_against_rest else [x for x in labels if x not in self.classes]
+        if unseen or (codes < 0).any():
+            mistake = f"`{unseen[0]}`" if unseen else f"{int((codes < 0).sum()):,} missing"
             raise DataError(
                 f"the target `{series.name}` must be one of {', '.join(self.classes[:5])} in every "
-                f"row, found {found}: leave such rows out"
+                f"row, found {mistake}: leave such rows out"
             )
-        index = {label: place for place, label in enumerate(self.classes)}
-        places = np.array([index.get(label, 0) for label in labels], dtype=np.int64)
-        return places[codes].astype(np.float32 if self.task == "binary" else np.int64)
+        numbers = {label: number for number, label in enumerate(self.classes)}
+        lookup = np.array([numbers.get(label, 0) for label in labels], dtype=np.int64)
+        # floats for one logit, whose loss compares numbers; class indices for several
+        return lookup[codes].astype(np.float32 if self.task == "binary" else np.int64)
 
     def read(self, outputs: Outputs) -> Tensor:
         """Turn a network's outputs into probabilities or numbers.
@@ -162,17 +185,8 @@ class Answer:
         return logits.softmax(dim=-1) if self.task == "classes" else torch.sigmoid(logits)
 
 
-def compute_moments(
-    values: npt.NDArray[np.float64], weight: npt.NDArray[np.float64] | None = None
-) -> tuple[float, float]:
-    """Return the mean and the deviation of a target; infinite if the numbers are too large."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = float(np.average(values, weights=weight))
-        return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))
-
-
 def _read_finite(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
-    """Return a target's numbers; refuse it if some are missing or infinite."""
+    """Return a target's numbers; raise if some are missing or infinite."""
     values = to_numbers(series)
     rows = np.flatnonzero(np.isnan(values))
     if len(rows):
@@ -185,8 +199,16 @@ def _read_finite(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
 
 
 def _find_positive(series: "pd.Series[Any]", classes: list[str]) -> str:
-    """Return the positive one of two classes, by their names or their order; else refuse."""
+    """Return the positive one of two classes, by their names or their order; else raise."""
     import pandas as pd
+
+    if len(classes) > 2:
+        quoted = ", ".join(f"`{label}`" for label in classes[:4]) + ", ..." * (len(classes) > 4)
+        raise DataError(
+            f"the target `{series.name}` must have two classes, found {len(classes):,} values "
+            f"({quoted}): name the positive class with `positive`, or say with `task` that it is "
+            "several classes or a number"
+        )
 
     by_name = {label.strip().lower(): label for label in classes}
     for negative, positive in PAIRS:
@@ -198,3 +220,167 @@ def _find_positive(series: "pd.Series[Any]", classes: list[str]) -> str:
         f"the target `{series.name}` has the classes `{classes[0]}` and `{classes[1]}`, but it is "
         "not clear which one is positive: name it with `positive`"
     ).with_hint({"positive": None})
+
+
+def build_loss(answer: Answer, *, power: int = 2, head: str | None = None) -> Objective:
+    """Return the loss of a target: a cross-entropy, or an error of numbers.
+
+    Args:
+        answer: what is predicted.
+        power: of a number's error: 2 for squared, 1 for absolute.
+        head: the name of the target and of its head, if there are several.
+    """
+    kind: type[Objective] = BinaryCrossEntropy if answer.task == "binary" else CrossEntropy
+    if answer.task == "number":
+        kind = MeanSquaredError if power == 2 else MeanAbsoluteError
+    return kind() if head is None else kind(name=head, output=head, target=head)
+
+
+def find_gap(
+    answer: Answer, fairness: str | type[GroupObjective] | None, setting: str = "fairness objective"
+) -> type[GroupObjective]:
+    """Return the objective that compares groups; the usual one of the task if `None`.
+
+    Args:
+        answer: what is predicted.
+        fairness: its name or class.
+        setting: the name of the setting in an error message.
+    """
+    if answer.task == "number":
+        return fairness_objective(fairness or "error_gap", "numbers", setting=setting)
+    return fairness_objective(fairness or "tpr_gap", "classes", setting=setting)
+
+
+def build_gap(kind: type[GroupObjective], groups: int, power: int = 2) -> GroupObjective:
+    """Build a gap between groups, of errors to some power if it takes one."""
+    settings: dict[str, Any] = {"power": power} if "power" in parameters(kind) else {}
+    return kind(groups=groups, **settings)
+
+
+def build_objectives(
+    answer: Answer,
+    gap: GroupObjective | None,
+    *,
+    classes: Sequence[object] = (),
+    shares: Sequence[float] = (),
+    power: int = 2,
+) -> tuple[Objective, ...]:
+    """Return what is traded for one target: a loss and the gap between groups.
+
+    Without groups, the loss of each class, or too high against too low predictions.
+
+    Args:
+        answer: what is predicted.
+        gap: the gap between groups; `None` where none are compared.
+        classes: the names of the classes, if no groups are compared.
+        shares: of the classes among the rows to train on, if no groups are compared.
+        power: of a number's error.
+    """
+    if gap is not None:
+        return build_loss(answer, power=power), gap
+    if answer.task == "number":
+        return (
+            OneSidedError(name="over_prediction", side="over", power=power),
+            OneSidedError(name="under_prediction", side="under", power=power),
+        )
+    return tuple(
+        ClassLoss(name=f"loss_{name}", of=code, share=share)
+        for code, (name, share) in enumerate(zip(classes, shares, strict=True))
+    )
+
+
+def compute_shares(
+    codes: npt.NDArray[Any], classes: int, weight: npt.NDArray[np.float64] | None = None
+) -> tuple[float, ...]:
+    """Return the share of every class among some rows."""
+    counts = np.bincount(codes.astype(np.int64), weight, minlength=classes)
+    return tuple((counts / counts.sum()).tolist())
+
+
+def build_metrics(
+    answer: Answer, grouping: Grouping | None, objectives: Sequence[Objective]
+) -> dict[str, Metric]:
+    """Return the further numbers of a front; of several sensitive columns, the gap by each too."""
+    metrics: dict[str, Metric] = {}
+    groups = 0 if grouping is None else len(grouping.names)
+    if answer.task == "number":
+        metrics["rmse"] = partial(_compute_rmse, scale=answer.scale)
+        metrics["mae"] = partial(_scale_score, objective=MeanAbsoluteError(), factor=answer.scale)
+        for name, kind in fairness_objectives("numbers").items() if groups else ():
+            gap = kind(groups=groups)
+            metrics[f"{name}_in_units"] = partial(
+                _scale_score, objective=gap, factor=gap.unit(answer.scale)
+            )
+        return metrics
+    metrics |= {"accuracy": accuracy, "misclassification": misclassification}
+    if answer.task == "binary" and grouping is not None:
+        metrics["tpr_gap"] = TprGap(groups=groups).score
+        metrics["demographic_parity"] = DemographicParity(groups=groups).score
+        metrics["positive_rate"] = positive_rate
+        for code, group in enumerate(grouping.names):
+            metrics[f"selection_rate_{group}"] = partial(selection_rate, group=code)
+        metrics["calibration_error"] = calibration_error
+    else:
+        for code, name in enumerate(answer.classes):
+            metrics[f"recall_{name}"] = partial(recall, of=code)
+        # either shows a constant classifier, which closes every gap
+        constant = positive_rate if answer.task == "binary" else largest_share
+        metrics[constant.__name__] = constant
+    if grouping is not None and len(grouping.attributes) > 1:
+        gap_class = type(objectives[-1])
+        assert issubclass(gap_class, GroupObjective)
+        for attribute in grouping.attributes:
+            gap = gap_class(groups=len(attribute.labels), sensitive=f"sensitive_{attribute.name}")
+            metrics[f"{gap.name}_{attribute.name}"] = gap.score
+    traded = [objective.name for objective in objectives]
+    return {name: metric for name, metric in metrics.items() if name not in traded}
+
+
+def get_reference(objective: Objective, answer: Answer) -> float:
+    """Return twice the loss of a network without weights, at least 2."""
+    # uniform probabilities over K classes have a cross-entropy of log K
+    is_cross_entropy = isinstance(objective, CrossEntropy | ClassLoss)
+    return max(2.0, round(2 * math.log(answer.outputs), 2)) if is_cross_entropy else 2.0
+
+
+def build_wording(answer: Answer, objectives: Sequence[Objective]) -> Wording:
+    """Describe what is traded where it is not a loss against a gap between rates."""
+    names = {objective.name for objective in objectives}
+    measures = {
+        f"{side}_prediction": Measure(
+            f"predictions that are too {level}",
+            f"fewer predictions that are too {level}",
+            "By how much, on average.",
+        )
+        for side, level in (("over", "high"), ("under", "low"))
+    }
+    if any(isinstance(gap, ErrorGap) and gap.power == 2 for gap in objectives):
+        squared = Measure(
+            "gap in squared errors",
+            "a smaller gap in squared errors",
+            "The mean squared error of a group, largest minus smallest over the groups.",
+        )
+        measures |= {"error_gap": squared, "error_gap_in_units": squared}
+    instead = {}
+    for name in answer.classes:
+        measures[f"recall_{name}"] = recalled = Measure(
+            f"“{name}” that are found",
+            f"fewer missed “{name}”",
+            f"Of the rows that are “{name}”, the share that is predicted as such.",
+            "of 100",
+            larger=True,
+        )
+        if f"loss_{name}" in names:
+            measures[f"loss_{name}"] = Measure(f"loss on “{name}”", recalled.goal, CROSS_ENTROPY)
+            instead[f"loss_{name}"] = f"recall_{name}"
+    return Wording(measures=measures, instead=instead)
+
+
+def _compute_rmse(outputs: Outputs, targets: Targets, *, scale: float) -> Tensor:
+    return MeanSquaredError().score(outputs, targets).sqrt() * scale
+
+
+def _scale_score(
+    outputs: Outputs, targets: Targets, *, objective: Objective, factor: float
+) -> Tensor:
+    return objective.score(outputs, targets) * factor

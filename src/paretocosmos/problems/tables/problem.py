@@ -281,7 +281,7 @@ def build_table(
     return problem_class(
         name=name,
         objectives=objectives,
-        reference=reference or tuple(get_reference(objective, answer) for objective in objectives),
+        reference=reference or tuple(get_reference(goal, answer) for goal in objectives),
         input_shape=(len(table.features),),
         outputs=answer.outputs,
         metrics=build_metrics(answer, grouping, objectives),

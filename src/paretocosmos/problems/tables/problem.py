@@ -270,15 +270,14 @@ def build_table(
         read=clean,
     )
     answer = _fit_answer(data, target, task, positive)
-    # the published code neither pools small groups nor warns of them
+    # the published code neither pools nor refuses small groups
     label, how = answer.labels(data.frame[target]), small_groups if clean else None
     targets, grouping, gap = _compare_groups(data, label, sensitive, kind, how, compares_rates)
     objectives = _choose_objectives(answer, gap, label[data.rows["train"]])
     table, splits = data.encode(targets, categorical=categorical, on_all=not clean)
     if balanced:
         splits["train"] = balance_classes(splits["train"], answer)
-    problem_class: type[TableProblem] = TabularProblem if compares_rates else TableProblem
-    return problem_class(
+    return (TabularProblem if compares_rates else TableProblem)(
         name=name,
         objectives=objectives,
         reference=reference or tuple(get_reference(goal, answer) for goal in objectives),

@@ -254,10 +254,8 @@ def build_table(
     """
     check_protocol(protocol)
     clean, compares_rates = protocol == "clean", task == "binary" and len(sensitive) > 0
-    if not clean and not compares_rates:
-        raise ConfigurationError(
-            "the protocol `paper` is for two classes and groups, as in the paper: use `clean`"
-        )
+    if not (clean or compares_rates):
+        raise ConfigurationError("the protocol `paper` is for two classes and groups: use `clean`")
     kind = find_gap(Answer(task), fairness) if sensitive else None
     data = prepare_table(
         {"train": frame, "val": val, "test": test},
@@ -271,13 +269,15 @@ def build_table(
     )
     answer = _fit_answer(data, target, task, positive)
     # the published code neither pools nor refuses small groups
-    label, how = answer.labels(data.frame[target]), small_groups if clean else None
+    how = small_groups if clean else None
+    label = answer.labels(data.frame[target])
     targets, grouping, gap = _compare_groups(data, label, sensitive, kind, how, compares_rates)
     objectives = _choose_objectives(answer, gap, label[data.rows["train"]])
     table, splits = data.encode(targets, categorical=categorical, on_all=not clean)
     if balanced:
         splits["train"] = balance_classes(splits["train"], answer)
-    return (TabularProblem if compares_rates else TableProblem)(
+    problem_class: type[TableProblem] = TabularProblem if compares_rates else TableProblem
+    return problem_class(
         name=name,
         objectives=objectives,
         reference=reference or tuple(get_reference(goal, answer) for goal in objectives),

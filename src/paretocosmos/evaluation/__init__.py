@@ -1,5 +1,6 @@
 """Fronts of models, and points chosen from them; `evaluate` itself is `paretocosmos.evaluate`."""
 
+from paretocosmos.evaluation.bounds import BoundRows, choose_with_confidence
 from paretocosmos.evaluation.choose import Choice, ChosenPoint, choose_point, evaluate_choice
 from paretocosmos.evaluation.diagnostics import (
     Diagnosis,
@@ -22,11 +23,7 @@ from paretocosmos.evaluation.intervals import (
     draw_paired_scores,
 )
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
-from paretocosmos.evaluation.postprocessing import (
-    compute_quality,
-    fit_postprocessing,
-    pool_gaps,
-)
+from paretocosmos.evaluation.postprocessing import compute_quality, fit_postprocessing
 from paretocosmos.evaluation.rates import (
     compute_gap_interval,
     compute_gap_limit,
@@ -42,12 +39,13 @@ from paretocosmos.evaluation.samples import (
     move_to_evaluate,
 )
 from paretocosmos.evaluation.scoring import StreamingScores, compute_score
-from paretocosmos.evaluation.search import choose_with_confidence, refine_choice
+from paretocosmos.evaluation.search import refine_choice
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, check_threshold, takes_threshold
 
 __all__ = [
     "MIDDLE",
     "NO_CACHE",
+    "BoundRows",
     "Choice",
     "ChosenPoint",
     "Diagnosis",
@@ -82,7 +80,6 @@ __all__ = [
     "load_samples_for",
     "move_batch",
     "move_to_evaluate",
-    "pool_gaps",
     "predict_at_rays",
     "predict_blocks",
     "refine_choice",

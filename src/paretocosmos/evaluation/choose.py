@@ -3,20 +3,19 @@
 import dataclasses
 import warnings
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import FrontWarning, InfeasibleError
-from paretocosmos.evaluation.evaluate import collect_outputs, evaluate_shares, evaluation_mode
+from paretocosmos.evaluation.bounds import POOLED, BoundRows, choose_with_confidence
+from paretocosmos.evaluation.evaluate import collect_outputs, evaluation_mode
 from paretocosmos.evaluation.intervals import compute_intervals
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
-from paretocosmos.evaluation.postprocessing import POOLED, pool_gaps
 from paretocosmos.evaluation.samples import load_samples_for
 from paretocosmos.evaluation.scoring import build_front, compute_score, compute_table
-from paretocosmos.evaluation.search import choose_with_confidence, refine_choice
+from paretocosmos.evaluation.search import refine_choice
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, find_threshold, takes_threshold
 from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.pareto.front import Front, Point, get_point
@@ -76,25 +75,22 @@ class Choice:
                 if wanted is not None:
                     wishes[wanted] = f"{size}, {wishes[wanted]}" if wanted in wishes else size
         names = dict.fromkeys([*wishes, *self.val.values, *(SHOWN & self.val.metrics.keys())])
-        heads = ["", "asked", "on val", "on test", "95 % interval"]
-        rows = [
-            [
-                name,
-                wishes.get(name, ""),
-                format_number(self.val[name]),
-                *_format_on_test(self.test, name),
+        columns = {"": list(names), "asked": [wishes.get(name, "") for name in names]}
+        if pooled := self.val.pooled:
+            columns[f"on {POOLED}"] = [
+                format_number(pooled[name]) if name in pooled else "" for name in names
             ]
-            for name in names
-        ]
-        if self.val.pooled:
-            heads.insert(2, f"on {POOLED}")
-            for row in rows:
-                gap = self.val.pooled.get(row[0])
-                row.insert(2, "" if gap is None else format_number(gap))
+        ends = [self.test.intervals.get(name, ()) for name in names]
+        columns |= {
+            "on val": [format_number(self.val[name]) for name in names],
+            "on test": [format_number(self.test[name]) for name in names],
+            "95 % interval": [" to ".join(map(format_number, pair)) for pair in ends],
+        }
+        rows = [list(row) for row in zip(*columns.values(), strict=True)]
         note = f"at the ray ({', '.join(f'{weight:.4g}' for weight in self.ray)})"
         if self.threshold != MIDDLE:
             note += f" and the threshold {self.threshold:.4g}"
-        return Grid("Choice", heads, rows, [note])
+        return Grid("Choice", list(columns), rows, [note])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, ready for JSON."""
@@ -106,15 +102,6 @@ class Choice:
             "threshold": self.threshold,
             "asked": {} if self.asked is None else self.asked.to_dict(),
         }
-
-
-def _format_on_test(point: Point, name: str) -> list[str]:
-    """Format a number and its interval."""
-    ends = point.intervals.get(name)
-    return [
-        format_number(point[name]),
-        "" if ends is None else f"{format_number(ends[0])} to {format_number(ends[1])}",
-    ]
 
 
 @dataclass(frozen=True)
@@ -151,9 +138,7 @@ def choose_point(
 
     The last evaluation is that of the chosen ray alone, for its intervals.
 
-    Bounds on gaps are kept on the training and validation rows together where the network has
-    not been trained on them (`evaluation/postprocessing.py`), but not with a confidence, which
-    needs rows that no network has seen.
+    Bounds are judged on the rows of `evaluation.bounds.BoundRows`.
 
     Decisions are made at the probability 0.5, unless another threshold is given; or unless no ray
     keeps the bounds there but by giving everybody the same answer; or unless another gains more of
@@ -172,23 +157,13 @@ def choose_point(
     """
     decided = MIDDLE if threshold is None else threshold
     searches = threshold is None and criteria.confidence is None and takes_threshold(problem)
-    deciding, spent = at_threshold(problem, decided), 0
-    val = load_samples_for(model, deciding, "val")
-    evaluate_val = partial(evaluate_shares, model, deciding, val, split="val", cache=cache)
-    if deciding is not problem or front.metrics.keys() != deciding.metrics.keys():
-        front = evaluate_val(torch.tensor(front.rays).float())
-    gaps = None
-    if criteria.bounds() and not criteria.confidence:
-        gaps = pool_gaps(model, deciding, cache)
-    if gaps is not None:
-        front = gaps.replace_gaps(front)
-
-    def evaluate_new(rays: Tensor) -> Front:
-        nonlocal spent
-        spent += len(rays)
-        evaluated = evaluate_val(rays)
-        return evaluated if gaps is None else gaps.replace_gaps(evaluated)
-
+    deciding = at_threshold(problem, decided)
+    rows = BoundRows(model, deciding, criteria, cache)
+    if deciding is problem and front.metrics.keys() == problem.metrics.keys():
+        front = rows.judge(front)
+    else:  # at another threshold, or on rows with other groups than when it was written
+        front = rows.evaluate(torch.tensor(front.rays).float())
+        rows.evaluations = 0  # the rays of the front are no new ones
     other = None
     try:
         if criteria.confidence is not None:
@@ -196,7 +171,7 @@ def choose_point(
         elif fixed:
             point = get_point(front, find_best(front, criteria))
         else:
-            point, _ = refine_choice(front, evaluate_new, criteria, evaluations=evaluations - 1)
+            point, _ = refine_choice(front, rows.evaluate, criteria, evaluations=evaluations - 1)
     except InfeasibleError:
         if searches:
             other = find_threshold(model, problem, front, criteria, cache=cache)
@@ -204,21 +179,23 @@ def choose_point(
             raise
     else:
         # where gaps are pooled, 0.5 is where the formula's decisions have the most right answers
-        if searches and criteria.maximize not in (None, *(["accuracy"] if gaps else [])):
+        at_best = (None, "accuracy") if rows.pooled else (None,)
+        if searches and criteria.maximize not in at_best:
             other = find_threshold(model, problem, front, criteria, better_than=point, cache=cache)
+    judged_on_val = other is not None or not rows.pooled
     if other is not None:
         point, decided = other
-        deciding, gaps = at_threshold(problem, decided), None
+        deciding = at_threshold(problem, decided)
     _warn_of_constant(point)
-    alone = _evaluate_ray(model, deciding, point.ray, split="val", chosen=True, cache=cache)
-    _warn_below_constant(alone, problem, bounded=bool(criteria.bounds()))
-    if gaps is None:
+    val = _evaluate_ray(model, deciding, point.ray, split="val", chosen=True, cache=cache)
+    _warn_below_constant(val, problem, bounded=bool(criteria.bounds()))
+    if judged_on_val:
         # its values as they were judged: alone, a ray's numbers may differ in the last digit
-        point = dataclasses.replace(point, intervals=alone.intervals)
+        point = dataclasses.replace(point, intervals=val.intervals)
     else:
-        bounded = {name for name, *_ in criteria.bounds()} & gaps.metrics.keys()
-        point = dataclasses.replace(alone, pooled={name: point[name] for name in bounded})
-    return ChosenPoint(criteria, point, decided, deciding, spent + 1)
+        bounded = {name for name, *_ in criteria.bounds()} & rows.pooled.keys()
+        point = dataclasses.replace(val, pooled={name: point[name] for name in bounded})
+    return ChosenPoint(criteria, point, decided, deciding, rows.evaluations + 1)
 
 
 def evaluate_choice(model: nn.Module, chosen: ChosenPoint, cache: OutputCache = NO_CACHE) -> Choice:

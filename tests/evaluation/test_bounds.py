@@ -11,8 +11,10 @@ from fairlearn.metrics import demographic_parity_difference, equal_opportunity_d
 
 from paretocosmos import Run, TabularProblem, evaluate, fit
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.evaluation import pool_gaps
+from paretocosmos.evaluation import BoundRows
+from paretocosmos.pareto import Criteria
 
+BOUND = Criteria(max={"tpr_gap": 0.1})
 ORACLES = {
     "tpr_gap": equal_opportunity_difference,
     "demographic_parity": demographic_parity_difference,
@@ -50,11 +52,10 @@ def _counted(run: Run, ray: Any, splits: tuple[str, ...], name: str) -> float:
 
 @pytest.mark.parametrize("name", ORACLES)
 def test_gaps_of_a_front_are_those_of_both_splits(run: Run, name: str) -> None:
-    gaps = pool_gaps(run.model, run.problem())
-    assert gaps is not None
+    rows = BoundRows(run.model, run.problem(), BOUND)
     rays = [[0.9, 0.1], [0.4, 0.6]]
     val = evaluate(run.model, run.problem(), split="val", rays=rays)
-    found = gaps.replace_gaps(val)
+    found = rows.judge(val)
     column = found.values[:, 1] if name in found.names else found.metrics[name]
     expected = [_counted(run, ray, ("train", "val"), name) for ray in rays]
     assert column == pytest.approx(expected, abs=1e-3)
@@ -94,4 +95,4 @@ def test_without_a_bound_nothing_is_pooled(run: Run) -> None:
 def test_other_networks_are_judged_on_val(people: pd.DataFrame, tmp_path: Path) -> None:
     problem = TabularProblem.from_frame(people, target="rich", sensitive="sex")
     other = fit(problem, preset="paper", epochs=1, out=tmp_path / "run", report=False)
-    assert pool_gaps(other.model, problem) is None
+    assert not BoundRows(other.model, problem, BOUND).pooled

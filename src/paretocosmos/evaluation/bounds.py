@@ -1,0 +1,304 @@
+"""Bounds, and the rows that they are judged on.
+
+A bound is asked of people to come, and the rows at hand are a sample of them. Which of the rows
+say whether a ray keeps a bound is decided here and nowhere else: `BoundRows` compares the numbers
+that they give with the bound, `choose_with_confidence` tests whether the bound would also hold for
+more people than were looked at.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.errors import InfeasibleError
+from paretocosmos.evaluation.evaluate import collect_outputs, evaluate_shares
+from paretocosmos.evaluation.intervals import compute_intervals, get_moments
+from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
+from paretocosmos.evaluation.postprocessing import predict_rows
+from paretocosmos.evaluation.rates import compute_gap_limit
+from paretocosmos.evaluation.samples import load_samples_for
+from paretocosmos.evaluation.scoring import compute_score
+from paretocosmos.evaluation.threshold import AtThreshold, get_scores
+from paretocosmos.nn.conditioning import training_task
+from paretocosmos.objectives import Objective, RateObjective
+from paretocosmos.pareto import (
+    Array,
+    Criteria,
+    Front,
+    Point,
+    find_best,
+    find_constant,
+    get_point,
+)
+from paretocosmos.problems import Problem
+from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
+
+POOLED = "train and val"
+"""The rows that gaps are judged on where the training did not see them."""
+
+# Decisions that are scored at once.
+DECISIONS = 4_000_000
+UNITS = {"all": "rows", "positives": "positives", "negatives": "negatives"}
+
+
+@final
+class BoundRows:
+    """The rows that bounds are judged on, and the fronts of a network there.
+
+    These are the validation rows. A network whose ray only post-processes its outputs
+    (`TrainingTask.at_rays`), however, is trained without the gap that it trades. Its training rows
+    say of a gap what new rows would, up to what it has memorised: gaps are counted on training and
+    validation rows together, since on a few hundred validation rows alone they are mostly noise.
+    Not so with a confidence, which needs rows that no network has seen; nor for scores that are
+    means over batches.
+
+    Args:
+        model: the network.
+        problem: what it was trained on, deciding at the threshold asked for.
+        criteria: what is asked.
+        cache: outputs of this network that are known already.
+
+    Attributes:
+        evaluations: rays evaluated so far.
+        pooled: the gaps that are judged on the training rows, too, by name.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        problem: Problem,
+        criteria: Criteria,
+        cache: OutputCache = NO_CACHE,
+    ) -> None:
+        self._model, self._problem, self._cache = model, problem, cache
+        self._val = load_samples_for(model, problem, "val")
+        self.evaluations = 0
+        self.pooled: Mapping[str, Metric] = {}
+        if not criteria.bounds() or criteria.confidence or problem.score_batch is not None:
+            return
+        task = training_task(model, problem.objectives)
+        if task.at_rays is None:
+            return
+        splits = [problem.split("train"), problem.split("val")]
+        outputs = cache.get("pooled", lambda: [predict_rows(task, problem, s) for s in splits])
+        self._at_rays = task.at_rays
+        self._outputs: Outputs = map_tensors(lambda *parts: torch.cat(parts), *outputs)
+        device = first(self._outputs).device
+        self._targets: Targets = {
+            name: torch.cat([split.targets[name].to(device) for split in splits])
+            for name in splits[0].targets
+        }
+        scores = get_scores(problem).items()
+        self.pooled = {name: metric for name, metric in scores if _is_rate_gap(metric)}
+
+    def evaluate(self, rays: Tensor) -> Front:
+        """Return the front of rays ``[N, J]``, with gaps as they are judged."""
+        self.evaluations += len(rays)
+        front = evaluate_shares(
+            self._model, self._problem, self._val, rays, split="val", cache=self._cache
+        )
+        return self.judge(front)
+
+    def judge(self, front: Front) -> Front:
+        """Return a validation front with the gaps of the rows that they are judged on."""
+        if not self.pooled:
+            return front
+        gaps = self._count_gaps(torch.tensor(front.rays))
+        columns = dict(zip(front.names, front.values.T, strict=True))
+        values = [gaps.get(name, column) for name, column in columns.items()]
+        metrics = {name: gaps.get(name, column) for name, column in front.metrics.items()}
+        return dataclasses.replace(front, values=np.stack(values, axis=1), metrics=metrics)
+
+    def _count_gaps(self, rays: Tensor) -> dict[str, Array]:
+        """Return every gap ``[N]`` at rays ``[N, J]``."""
+        size = max(1, DECISIONS // len(next(iter(self._targets.values()))))
+        scores: dict[str, list[Tensor]] = {name: [] for name in self.pooled}
+        with torch.inference_mode():
+            for chunk in rays.split(size):
+                logits = self._at_rays(self._outputs, chunk)
+                for name, metric in self.pooled.items():
+                    scores[name].append(compute_score(metric, logits, self._targets, None))
+        return {name: torch.cat(score).cpu().numpy() for name, score in scores.items()}
+
+
+def _is_rate_gap(metric: Metric) -> bool:
+    objective = getattr(metric, "__self__", None)
+    if not isinstance(objective, Objective) or metric != objective.score:
+        return False
+    plain = objective.inner if isinstance(objective, AtThreshold) else objective
+    return isinstance(plain, RateObjective) and plain.linear
+
+
+def choose_with_confidence(
+    model: nn.Module,
+    problem: Problem,
+    front: Front,
+    criteria: Criteria,
+    cache: OutputCache = NO_CACHE,
+) -> Point:
+    """Choose the best point whose bounds can be shown on the validation data with a confidence.
+
+    A ray passes if the one-sided limit of the bounded number keeps the bound. The rays are tested
+    in an order that does not depend on the data, those first that were trained for the bound most,
+    up to the first that fails (fixed-sequence testing). So the chance that any of those that pass
+    breaks the bound is at most one minus the confidence, though the best of them is taken: the
+    first that breaks it would have to pass its own test. Several bounds share the risk
+    (Bonferroni).
+
+    Args:
+        model: the network.
+        problem: what it was trained on.
+        front: its validation front, whose rays are tested.
+        criteria: what is asked, with a confidence.
+        cache: outputs of this network that are known already.
+    """
+    criteria.check(front)
+    if find_constant(front).all() and not criteria.allow_constant:
+        find_best(front, criteria)  # which raises, with the way out
+    rays = torch.tensor(front.rays).float()
+    predicted: dict[str, tuple[Outputs, Targets]] = {}  # by what is bounded
+    for objectives, samples in load_samples_for(model, problem, "val"):
+        both = collect_outputs(model, problem, samples, rays, purpose="a confidence", cache=cache)
+        predicted |= dict.fromkeys([*(o.name for o in objectives), *problem.metrics], both)
+    risk = (1 - (criteria.confidence or 0.95)) / len(criteria.bounds())
+    tests = [
+        BoundTest(
+            problem, front, *predicted[name], criteria.allow_constant, 1 - risk, name, bound, side
+        )
+        for name, bound, side in criteria.bounds()
+    ]
+    passing = [test.find_passing() for test in tests]
+    common = [k for k in range(len(front)) if all(k in limits for limits in passing)]
+    if not common:
+        failed = [test for test, limits in zip(tests, passing, strict=True) if not limits]
+        why = "; ".join(test.explain() for test in failed) or "no ray keeps them all"
+        raise InfeasibleError(
+            f"no ray can be shown to keep {criteria.describe_bounds()} with a confidence of "
+            f"{criteria.confidence:g} on {front.split}: {why}; allow more, ask for less "
+            "confidence, or hold out more rows"
+        )
+    best = common[find_best(front.take(common), criteria)]
+    limits = {test.name: passed[best] for test, passed in zip(tests, passing, strict=True)}
+    return dataclasses.replace(get_point(front, best), limits=limits)
+
+
+@dataclass(frozen=True)
+class BoundTest:
+    """A bound and the rays to test it with.
+
+    Attributes:
+        problem: whose number is bounded.
+        front: the validation front.
+        outputs: of the network at every ray of it, on the validation data.
+        targets: that data's.
+        allow_constant: test classifiers that give everybody the same answer, too.
+        confidence: of one test.
+        name: what is bounded.
+        bound: the number.
+        side: 1 if it may not be above it, else -1.
+    """
+
+    problem: Problem
+    front: Front
+    outputs: Outputs
+    targets: Targets
+    allow_constant: bool
+    confidence: float
+    name: str
+    bound: float
+    side: int
+
+    def find_passing(self) -> dict[int, float]:
+        """Return the indices of the rays that pass, and their limits."""
+        limits: dict[int, float] = {}
+        for k in self.order_rays():
+            limit = self.compute_limit(k)
+            # written so that NaN fails
+            if not self.side * limit <= self.side * self.bound:
+                break
+            limits[k] = limit
+        return limits
+
+    def order_rays(self) -> list[int]:
+        """Return the indices of the rays, those that weigh the bounded objective most first.
+
+        A metric is taken to follow the first objective, a gap to run against it.
+        """
+        if self.name in self.front.names:
+            weight = self.front.rays[:, self.front.names.index(self.name)]
+        else:
+            is_gap = self.moments_at(0) is not None and self.side > 0
+            weight = (-1 if is_gap else 1) * self.front.rays[:, 0]
+        skipped = find_constant(self.front) & (not self.allow_constant)
+        order = np.argsort(-weight, kind="stable")
+        return [int(k) for k in order if not skipped[k]]
+
+    def compute_limit(self, k: int) -> float:
+        """Return how far the number of a ray may be towards its bound; NaN if it has no value."""
+        moments = self.moments_at(k)
+        if moments is not None and self.side > 0 and self.problem.score_batch is None:
+            return self._limit_gap(moments)
+        ends = compute_intervals(
+            {self.name: self.metric},
+            self.outputs_at(k),
+            self.targets,
+            score_batch=self.problem.score_batch,
+            level=2 * self.confidence - 1,
+            chosen=True,
+        )
+        return ends[self.name][1 if self.side > 0 else 0]
+
+    def explain(self) -> str:
+        """Describe the first ray's number and its limit, and what the rows can support."""
+        first = self.order_rays()[0]
+        point, limit = get_point(self.front, first), self.compute_limit(first)
+        ray = ",".join(f"{weight:.4g}" for weight in point.ray)
+        direction = "up" if self.side > 0 else "down"
+        return (
+            f"the ray {ray}, tested first, has `{self.name}` {point[self.name]:.3g} there, in "
+            f"truth {direction} to {limit:.3g}{self.describe_smallest_bound(first)}"
+        )
+
+    def describe_smallest_bound(self, k: int) -> str:
+        """Name the bound that could be shown without any gap, if it is above the bound asked."""
+        moments = self.moments_at(k)
+        if moments is None or self.side < 0:
+            return ""
+        # as if every group had the mean of all, so that there is no gap in these rows
+        sizes = moments[..., 2]
+        means: Array = moments[..., :2].sum(axis=-2) / sizes.sum(axis=-1)[..., None]
+        equal = np.concatenate([means[..., None, :] * sizes[..., None], sizes[..., None]], axis=-1)
+        smallest = self._limit_gap(equal)
+        if smallest <= self.bound:
+            return ""
+        rate, group = np.unravel_index(sizes.argmin(), sizes.shape)
+        names = getattr(self.problem, "groups", ())
+        over = getattr(getattr(self.metric, "__self__", None), "over", None) or ("all",)
+        where = f"in `{names[group]}`" if len(names) == sizes.shape[1] else "in one group"
+        return (
+            f"; with {sizes.min():.0f} {UNITS[over[int(rate) % len(over)]]} {where}, the smallest "
+            f"bound that such rates can be shown to keep is about {smallest:.2g}"
+        )
+
+    def moments_at(self, k: int) -> Array | None:
+        """Return what a gap's limit at a ray follows from; `None` for anything else."""
+        return get_moments(self.metric, self.outputs_at(k), self.targets)
+
+    def outputs_at(self, k: int) -> Outputs:
+        """Return the network's outputs at one ray."""
+        outputs: Outputs = map_tensors(lambda out: out[k], self.outputs)
+        return outputs
+
+    @property
+    def metric(self) -> Metric:
+        """The score that is bounded."""
+        return get_scores(self.problem)[self.name]
+
+    def _limit_gap(self, moments: Array) -> float:
+        return float(compute_gap_limit(moments, reach=NormalDist().inv_cdf(self.confidence)))

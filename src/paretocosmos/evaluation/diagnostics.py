@@ -110,9 +110,10 @@ def diagnose(
         return Diagnosis(sensitivity, tuple(find_problems(front, math.nan, drawn)))
     losses, gradients = dict[str, float](), dict[str, float]()
     for scored, batch in few:
-        own_losses, own_gradients = _compute_at_equal_weights(model, problem, scored, batch)
-        losses |= {} if scaled else own_losses
-        gradients |= own_gradients
+        more_losses, more_gradients = _compute_at_equal_weights(model, problem, scored, batch)
+        # on one scale none can dominate, whatever the plain losses are
+        losses |= {} if scaled else more_losses
+        gradients |= more_gradients
     problems = find_problems(front, sensitivity, drawn, losses=losses, gradients=gradients)
     return Diagnosis(sensitivity, tuple(problems))
 
@@ -149,9 +150,9 @@ def find_problems(
         for name, size in gradients.items()
         if size == 0
     ]
-    order = monotonicity(front_val)
     if len(front_val) == 1:
         return problems
+    order = monotonicity(front_val)
     if sensitivity < INSENSITIVE:
         problems.append(
             Finding(
@@ -168,7 +169,7 @@ def find_problems(
 def _check_order(front: Front, order: Array, draws: Array) -> list[Finding]:
     """Find objectives that more weight raises, in the draws too; else look for a trade-off."""
     wrong = order < 0
-    if wrong.any():
+    if wrong.any():  # by more than the noise of the rows
         each = [monotonicity(dataclasses.replace(front, values=drawn)) for drawn in draws]
         wrong &= (np.stack(each) < 0).mean(axis=0) >= BEYOND
     if wrong.any():
@@ -184,7 +185,8 @@ def _check_order(front: Front, order: Array, draws: Array) -> list[Finding]:
             )
         ]
     ranges = _measure_ranges(front, draws)
-    if not ranges or sum(one.beyond_noise for one in ranges) >= 2:
+    # a trade-off moves at least two objectives
+    if not ranges or sum(extent.beyond_noise for extent in ranges) >= 2:
         return []
     return [
         Finding(
@@ -205,8 +207,8 @@ def _find_dominated(front: Front, order: Array, losses: Mapping[str, float]) -> 
     total = math.fsum(losses.values())
     problems = []
     for name, loss in losses.items():
-        others = [by_name[other] for other in losses if other != name]
-        if total > 0 and loss / total > DOMINANT and min(others, default=1.0) < 0.5:
+        orders = [by_name[rival] for rival in losses if rival != name]
+        if total > 0 and loss / total > DOMINANT and min(orders, default=1.0) < 0.5:
             problems.append(
                 Finding(
                     "drowned",  # the name in `run.json`
@@ -265,6 +267,7 @@ def _compute_at_equal_weights(
         at_ray = predict_at_rays(model, batch.inputs, ray, problem.prepare)
     leaves: list[Tensor] = []
 
+    # gradients by the outputs, not by the parameters: one pass, whatever the network is
     def make_leaf(out: Tensor) -> Tensor:
         leaves.append(out[0].clone().requires_grad_(out.is_floating_point()))
         return leaves[-1]
@@ -279,6 +282,7 @@ def _compute_at_equal_weights(
             by_input: Sequence[Tensor | None] = ()
             if loss.requires_grad:
                 by_input = torch.autograd.grad(loss, inputs, allow_unused=True, retain_graph=True)
+            # `None` for a head that another objective reads
             sizes = [float(grad.abs().max()) for grad in by_input if grad is not None]
             gradients[objective.name] = max(sizes, default=0.0)
     return losses, gradients
@@ -319,24 +323,24 @@ def compute_sensitivity(
         outputs = predict_at_rays(
             model, inputs, torch.cat([rays, rays.mean(dim=0, keepdim=True)]), prepare
         )
-        heads: list[Tensor] = []
+        ratios: list[Tensor] = []
 
-        def add(head: Tensor) -> Tensor:
-            heads.append(head)
+        def add_ratio(head: Tensor) -> Tensor:
+            ratios.append(_compute_ratio(head))
             return head
 
-        map_tensors(add, outputs)
-        ratios = torch.stack([_compute_ratio(head) for head in heads])
-    return float(ratios.mean())
+        map_tensors(add_ratio, outputs)
+    return float(torch.stack(ratios).mean())
 
 
 def _compute_ratio(head: Tensor) -> Tensor:
-    """Of one head's outputs ``[N + 1, B, ...]``, the last being those at the mean ray."""
+    """Compute the ratio for a head's outputs ``[N + 1, B, ...]``, the last at the mean ray."""
     head = head.double()
+    # x' is another sample: the same pairs every time, so that the number can be reproduced
     order = torch.randperm(head.shape[1], generator=torch.Generator().manual_seed(0))
     centre = head[-1]
     by_ray = (head[:-1] - centre).abs().mean()
     by_input = (centre - centre[order.to(head.device)]).abs().mean()
-    apart = by_input > ROUNDING * centre.abs().mean()
-    ratio = torch.where(apart, by_ray / by_input, torch.nan)
+    differs = by_input > ROUNDING * centre.abs().mean()
+    ratio = torch.where(differs, by_ray / by_input, torch.nan)
     return torch.where(by_ray == 0, 0.0, ratio)

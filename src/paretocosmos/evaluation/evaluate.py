@@ -23,6 +23,7 @@ from paretocosmos.evaluation.scoring import (
     StreamingScores,
     build_front,
     compute_table,
+    slice_samples,
 )
 from paretocosmos.nn.backbones import Backbone
 from paretocosmos.nn.conditioning import Conditioning
@@ -95,7 +96,7 @@ def evaluate_shares(
     processes: Processes = ALONE,
     cache: OutputCache = NO_CACHE,
 ) -> Front:
-    """`evaluate` for rays already checked and samples with targets on the model's device.
+    """Evaluate as `evaluate` does, for checked rays and samples on the model's device.
 
     In float32 even where a network was trained in less, so that a front can be reproduced. Several
     processes run the network on their shares of the samples. Samples whose outputs fit into memory
@@ -133,7 +134,7 @@ def evaluate_shares(
 def evaluate_parts(
     model: nn.Module, problem: Problem, shares: Shares, rays: Tensor, parts: int
 ) -> tuple[Array, Array]:
-    """Values ``[N, J]`` on all samples, and ``[parts, N, J]`` on so many parts of equal size.
+    """Return values ``[N, J]`` on all samples, and ``[parts, N, J]`` on parts of equal size.
 
     A part is a run of samples; what is left over is in none. Samples that are not in memory are
     read once for all of it.
@@ -146,9 +147,9 @@ def evaluate_parts(
             if samples.whole is None:
                 scores = _sum_scores(model, problem, objectives, {}, samples, rays, ranges=ranges)
             else:
-                cuts = [samples, *(samples.part(rows) for rows in ranges)]
                 scores = [
-                    _compute_scores(model, problem, objectives, {}, one, rays) for one in cuts
+                    _compute_scores(model, problem, objectives, {}, some, rays)
+                    for some in (samples, *(samples.slice(rows) for rows in ranges))
                 ]
             tables.append(torch.stack(scores))
     values: Array = torch.cat(tables, dim=1).movedim(1, 2).cpu().numpy()
@@ -214,7 +215,7 @@ def predict_blocks(
     *,
     room: int | None = None,
 ) -> Iterator[tuple[slice, Outputs]]:
-    """Outputs at all rays, ``[N, b, ...]``, for one block of samples after another.
+    """Yield outputs at all rays, ``[N, b, ...]``, for one block of samples after another.
 
     Args:
         model: ``forward(inputs, ray) -> outputs``.
@@ -227,21 +228,21 @@ def predict_blocks(
     Yields:
         Which samples they are, and their outputs.
     """
-    some = first(inputs)
-    parameter = next(model.parameters(), torch.zeros((), device=some.device))
+    values = first(inputs)
+    parameter = next(model.parameters(), torch.zeros((), device=values.device))
     device, dtype = parameter.device, parameter.dtype
-    numbers = CHUNK_CUDA if device.type == "cuda" else CHUNK_IMAGES if some.ndim > 2 else CHUNK
+    numbers = CHUNK_CUDA if device.type == "cuda" else CHUNK_IMAGES if values.ndim > 2 else CHUNK
     size = _choose_chunk(model, inputs, rays, prepare, min(numbers, room or numbers))
     rays = rays.to(device, dtype)
     block: Any = None
     begin, end = 0, 0
-    for start in range(0, len(some), size):
-        chunk = map_tensors(lambda part, at=start: part[at : at + size], inputs)
+    for start in range(0, len(values), size):
+        chunk = _slice_inputs(inputs, slice(start, start + size))
         chunk = map_tensors(partial(to_device, device=device, dtype=dtype), chunk)
         outputs = _predict_chunk(model, chunk, rays, prepare)
-        stop = min(start + size, len(some))
+        stop = min(start + size, len(values))
         if block is None:
-            begin, end = start, len(some)
+            begin, end = start, len(values)
             if room is not None:
                 chunks = max(1, room // max(1, _count_numbers(outputs) // (stop - start)) // size)
                 end = min(start + chunks * size, end)
@@ -250,8 +251,11 @@ def predict_blocks(
             block = map_tensors(
                 lambda out, n=end - begin: out.new_empty(len(rays), n, *out.shape[2:]), outputs
             )
+        # the lambdas bind what changes in the loop as defaults
         map_tensors(
-            lambda whole, out, at=start - begin: whole[:, at : at + size].copy_(out), block, outputs
+            lambda joined, out, offset=start - begin: joined[:, offset : offset + size].copy_(out),
+            block,
+            outputs,
         )
         if stop == end:
             yield slice(begin, end), block
@@ -293,15 +297,15 @@ def _compute_scores(
     processes: Processes = ALONE,
     cache: OutputCache = NO_CACHE,
 ) -> Tensor:
-    """Every objective and metric ``[J + M, N]`` on samples: at once, or by sums."""
-    whole = samples.whole
-    if whole is not None:
-        numbers = len(rays) * len(whole) * count_outputs(model, problem, whole, rays)
+    """Compute every objective and metric ``[J + M, N]`` on samples: at once, or by sums."""
+    batch = samples.whole
+    if batch is not None:
+        numbers = len(rays) * len(batch) * count_outputs(model, problem, batch, rays)
         if numbers <= max(WHOLE, cache.room):
-            rows = processes.share(len(whole))
-            own = _predict_whole(model, problem, samples, rays, cache, rows)
-            outputs = processes.gather(own, len(whole), axis=1)
-            return compute_table(objectives, outputs, whole.targets, metrics, problem.score_batch)
+            rows = processes.share(len(batch))
+            local = _predict_whole(model, problem, samples, rays, cache, rows)
+            outputs = processes.gather(local, len(batch), axis=1)
+            return compute_table(objectives, outputs, batch.targets, metrics, problem.score_batch)
     (table,) = _sum_scores(model, problem, objectives, metrics, samples, rays, processes)
     return table
 
@@ -314,12 +318,11 @@ def _predict_whole(
     cache: OutputCache,
     rows: slice | None = None,
 ) -> Outputs:
-    """Outputs of samples in memory, from the cache if it has them, or of some rows of them."""
+    """Return outputs of samples in memory, from the cache if it has them, or of some rows."""
     assert samples.whole is not None
     inputs = samples.whole.inputs
     if rows is not None and (rows.start, rows.stop) != (0, len(samples)):
-        inputs = map_tensors(lambda part: part[rows], inputs)
-        return predict_at_rays(model, inputs, rays, problem.prepare)
+        return predict_at_rays(model, _slice_inputs(inputs, rows), rays, problem.prepare)
     return cache.get(
         ("outputs", samples.name, key_rays(rays)),
         lambda: predict_at_rays(model, inputs, rays, problem.prepare),
@@ -337,7 +340,7 @@ def _sum_scores(
     *,
     ranges: Sequence[slice] = (),
 ) -> list[Tensor]:
-    """The table of all samples, and of each of some ranges of them, in one pass."""
+    """Compute the table of all samples, and of each of some ranges of them, in one pass."""
     ray_groups: Sequence[Tensor] = ()  # rays that go through the network together
     scores: list[list[StreamingScores]] = []
     start, shared = 0, False
@@ -357,15 +360,15 @@ def _sum_scores(
             rows = processes.share(len(batch)) if shared else slice(0, len(batch))
             # every process has all samples where there are fewer than processes
             share = 1 / processes.count if shared and len(batch) < processes.count else 1.0
-            own = slice_rows(batch, rows)
-            for group, (whole, *by_range) in zip(ray_groups, scores, strict=True):
-                blocks = predict_blocks(model, own.inputs, group, problem.prepare, room=BLOCK)
+            local = slice_rows(batch, rows)
+            for group, (total_scores, *range_scores) in zip(ray_groups, scores, strict=True):
+                blocks = predict_blocks(model, local.inputs, group, problem.prepare, room=BLOCK)
                 for block, outputs in blocks:
-                    targets = slice_rows(own, block).targets
-                    whole.add(outputs, targets, share=share)
+                    targets = slice_rows(local, block).targets
+                    total_scores.add(outputs, targets, share=share)
                     low = start + rows.start + block.start
-                    for among, summed in zip(ranges, by_range, strict=True):
-                        _add_within(summed, outputs, targets, low, among)
+                    for bounds, summed in zip(ranges, range_scores, strict=True):
+                        _add_within(summed, outputs, targets, low, bounds)
         start += len(batch)
     if not scores:
         raise DataError("a front needs at least one batch, found none: check the loader")
@@ -375,51 +378,54 @@ def _sum_scores(
 
 
 def _add_within(
-    scores: StreamingScores, outputs: Outputs, targets: Targets, low: int, among: slice
+    scores: StreamingScores, outputs: Outputs, targets: Targets, low: int, bounds: slice
 ) -> None:
     """Add those of a block's samples, numbered from `low` on, that are in a range."""
     count = len(first(targets))
-    rows = slice(max(among.start - low, 0), min(among.stop - low, count))
+    rows = slice(max(bounds.start - low, 0), min(bounds.stop - low, count))
     if rows.start < rows.stop:
-        scores.add(
-            map_tensors(lambda out: out[:, rows], outputs),
-            map_tensors(lambda part: part[rows], targets),
-        )
+        scores.add(*slice_samples(outputs, targets, rows))
+
+
+def _slice_inputs(inputs: Inputs, rows: slice) -> Inputs:
+    """Return some samples; not a copy."""
+    sliced: Inputs = map_tensors(lambda values: values[rows], inputs)
+    return sliced
 
 
 def _count_outputs_by_trial(
     model: nn.Module, inputs: Inputs, rays: Tensor, prepare: Prepare | None
 ) -> int:
     """Count the numbers that a network gives for a sample at a ray, by a pass of two samples."""
-    some = first(inputs)
-    parameter = next(model.parameters(), torch.zeros((), device=some.device))
+    values = first(inputs)
+    parameter = next(model.parameters(), torch.zeros((), device=values.device))
     move = partial(to_device, device=parameter.device, dtype=parameter.dtype)
-    few = map_tensors(lambda part: move(part[:2]), inputs)
+    few = map_tensors(move, _slice_inputs(inputs, slice(2)))
     outputs = _predict_chunk(model, few, rays[:1].to(parameter.device, parameter.dtype), prepare)
-    return max(1, _count_numbers(outputs) // min(2, len(some)))
+    return max(1, _count_numbers(outputs) // min(2, len(values)))
 
 
 def _choose_chunk(
     model: nn.Module, inputs: Inputs, rays: Tensor, prepare: Prepare | None, numbers: int
 ) -> int:
     """Return how many samples go through a network at once, for about so many numbers."""
-    some = first(inputs)
+    values = first(inputs)
     widths = [module.widest for module in model.modules() if isinstance(module, Backbone)]
-    if not widths and len(some) * len(rays) > FEW:
+    if not widths and len(values) * len(rays) > FEW:
         # a network from elsewhere may make a vocabulary of every number it is given
         widths = [_count_outputs_by_trial(model, inputs, rays, prepare)]
-    widest = max(math.prod(some.shape[1:]), *widths, 1)
+    widest = max(math.prod(values.shape[1:]), *widths, 1)
     return max(1, numbers // (len(rays) * widest))
 
 
 def _count_numbers(outputs: Outputs) -> int:
     counts: list[int] = []
 
-    def count(part: Tensor) -> Tensor:
-        counts.append(part.numel())
-        return part
+    def add_count(head: Tensor) -> Tensor:
+        counts.append(head.numel())
+        return head
 
-    map_tensors(count, outputs)
+    map_tensors(add_count, outputs)
     return sum(counts)
 
 

@@ -15,7 +15,7 @@ from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
 
 # Samples drawn in one pass, times samples in a split: what it gathers stays in a few megabytes.
 CHUNK = 500_000
-# Draws by which it is seen whether a metric takes weights.
+# Draws by which weights are compared with repeated rows.
 COMPARED = 3
 # With several rays, where every sample is scored at each of them: what stays in a CPU's cache.
 CHUNK_RAYS = 50_000
@@ -31,7 +31,7 @@ def compute_intervals(
     chosen: bool = False,
     seed: int = 0,
 ) -> dict[str, tuple[float, float]]:
-    """Intervals of metrics at one ray, each by the method that suits it.
+    """Compute intervals of metrics at one ray, each by the method that suits it.
 
     A gap between groups' rates or means (an objective that knows its `moments`) has a score
     interval for the absolute value of a difference (`evaluation.rates`). A share of all rows, such
@@ -55,18 +55,19 @@ def compute_intervals(
     >>> [round(end, 3) for end in right["accuracy"]]
     [0.929, 1.0]
     """
-    found = {}
+    intervals = {}
+    # a mean over batches is neither a gap nor a share of all rows
     for name, metric in metrics.items() if score_batch is None else ():
-        known = _compute_gap_ends(metric, outputs, targets, level, chosen)
-        known = _compute_share_ends(metric, outputs, targets, level) if known is None else known
-        if known is not None:
-            found[name] = known
-    rest = {name: metric for name, metric in metrics.items() if name not in found}
-    if rest:
-        found |= bootstrap_intervals(
-            rest, outputs, targets, score_batch=score_batch, level=level, seed=seed
+        ends = _compute_gap_ends(metric, outputs, targets, level, chosen)
+        ends = ends or _compute_share_ends(metric, outputs, targets, level)
+        if ends is not None:
+            intervals[name] = ends
+    others = {name: metric for name, metric in metrics.items() if name not in intervals}
+    if others:
+        intervals |= bootstrap_intervals(
+            others, outputs, targets, score_batch=score_batch, level=level, seed=seed
         )
-    return {name: found[name] for name in metrics}
+    return {name: intervals[name] for name in metrics}
 
 
 def get_moments(metric: Metric, outputs: Outputs, targets: Targets) -> Array | None:
@@ -74,15 +75,15 @@ def get_moments(metric: Metric, outputs: Outputs, targets: Targets) -> Array | N
 
     Without the rates that a group has no rows for; `None` where nothing is left.
     """
-    owner = getattr(metric, "__self__", None)
-    if not isinstance(owner, Objective) or metric != owner.score:
+    objective = getattr(metric, "__self__", None)
+    if not isinstance(objective, Objective) or metric != objective.score:
         return None
-    moments = owner.moments(outputs, targets)
+    moments = objective.moments(outputs, targets)
     if moments is None:
         return None
-    known = (moments[..., 2] > 0).all(dim=-1)
-    whole: Array = moments[known].cpu().numpy()
-    return whole if len(whole) else None
+    # of some rate a group may have no rows, such as no positives
+    complete: Array = moments[(moments[..., 2] > 0).all(dim=-1)].cpu().numpy()
+    return complete if len(complete) else None
 
 
 def _compute_gap_ends(
@@ -98,11 +99,11 @@ def _compute_gap_ends(
 def _compute_share_ends(
     metric: Metric, outputs: Outputs, targets: Targets, level: float
 ) -> tuple[float, float] | None:
-    """Wilson's interval, if the metric is a mean over the samples of what is 0 or 1 for each."""
-    alone = map_tensors(lambda out: out.unsqueeze(1), outputs)
+    """Compute Wilson's interval, if the metric is a mean of 0 or 1 for each sample."""
+    singles = map_tensors(lambda out: out.unsqueeze(1), outputs)
     try:
-        each = torch.vmap(metric)(alone, {k: t.unsqueeze(1) for k, t in targets.items()}).double()
-    except (RuntimeError, IndexError, ValueError):  # somebody's own, or one of several samples
+        each = torch.vmap(metric)(singles, {k: t.unsqueeze(1) for k, t in targets.items()}).double()
+    except (RuntimeError, IndexError, ValueError):  # a user's, or one that needs several samples
         return None
     share = metric(outputs, targets).double()
     weight = targets.get("weight", torch.ones_like(each)).reshape(each.shape).double()
@@ -111,7 +112,7 @@ def _compute_share_ends(
         return None
     if not bool(torch.isclose((each * weight).sum() / total, share, rtol=0, atol=1e-6)):
         return None
-    size = total.square() / weight.square().sum()
+    size = total.square() / weight.square().sum()  # Kish's effective sample size
     low, high = compute_share_interval(share.cpu().numpy(), size.cpu().numpy(), level=level)
     return float(low), float(high)
 
@@ -126,13 +127,13 @@ def bootstrap_intervals(
     level: float = 0.95,
     seed: int = 0,
 ) -> dict[str, tuple[float, float]]:
-    """Intervals of metrics, by drawing the samples again with replacement.
+    """Compute intervals of metrics by drawing the samples again with replacement.
 
     Efron's bias-corrected bootstrap (1981): the spread over samples drawn from the sample is taken
     for the spread over samples of the same size, moved by as much as the draws lie to one side of
     what the sample itself gives. A draw in which a metric does not exist (a group without
     positives) does not count. What a sample cannot show, such as a gap that is 0 in it, no draw
-    from it shows: `intervals` has better ways where it can.
+    from it shows: `compute_intervals` has better ways for gaps and shares.
 
     Args:
         metrics: what to compute, by name.
@@ -148,21 +149,19 @@ def bootstrap_intervals(
 
     >>> logits = torch.randn(500, generator=torch.Generator().manual_seed(1))
     >>> from paretocosmos.objectives import accuracy
-    >>> found = bootstrap_intervals({"accuracy": accuracy}, logits, {"label": torch.ones(500)})
-    >>> 0.40 < found["accuracy"][0] < 0.5 < found["accuracy"][1] < 0.60
+    >>> ends = bootstrap_intervals({"accuracy": accuracy}, logits, {"label": torch.ones(500)})
+    >>> 0.40 < ends["accuracy"][0] < 0.5 < ends["accuracy"][1] < 0.60
     True
     """
     one_ray = map_tensors(lambda out: out.unsqueeze(0), outputs)
     drawn = draw_paired_scores(
         metrics.values(), one_ray, targets, score_batch=score_batch, draws=resamples, seed=seed
     )
-    estimate = [
-        compute_score(metric, one_ray, targets, score_batch).item() for metric in metrics.values()
-    ]
-    return {
-        name: _compute_ends(column[~np.isnan(column)], whole, level)
-        for name, column, whole in zip(metrics, drawn[:, 0].T, estimate, strict=True)
-    }
+    intervals = {}
+    for (name, metric), column in zip(metrics.items(), drawn[:, 0].T, strict=True):
+        estimate = compute_score(metric, one_ray, targets, score_batch).item()
+        intervals[name] = _compute_ends(column[~np.isnan(column)], estimate, level)
+    return intervals
 
 
 def draw_paired_scores(
@@ -174,10 +173,10 @@ def draw_paired_scores(
     draws: int = 200,
     seed: int = 0,
 ) -> Array:
-    """Metrics on samples drawn again with replacement, the same samples for every ray.
+    """Compute metrics on samples drawn again with replacement, the same ones for every ray.
 
-    What two rays differ by is known better than either: whoever is easy for one is so for the
-    other. `pareto.metrics.inverted_pairs` and `dominated_share` take them.
+    The difference of two rays is known better than either: a sample that is easy for one is so for
+    the other. `pareto.metrics.inverted_pairs` and `dominated_share` take such draws.
 
     Args:
         metrics: what to compute; scores of objectives for the values of a front.
@@ -190,29 +189,26 @@ def draw_paired_scores(
     Returns:
         ``[draws, N, M]`` for M metrics.
     """
-    every = list(metrics)
     rays, count = first(outputs).shape[:2]
     size = max(1, CHUNK // count if rays == 1 else CHUNK_RAYS // (count * rays))
     sizes = [min(size, draws - start) for start in range(0, draws, size)]
-    few, times = _count_draws(count, sizes, seed)
+    few, counts = _count_draws(count, sizes, seed)
     device = first(outputs).device
-    weighs = [
-        score_batch is None and _takes_weight(one, outputs, targets, few.to(device))
-        for one in every
-    ]
-    numbers: Array = np.empty((draws, rays, len(every)))
-    for at, one in enumerate(every):
-        if weighs[at]:
-            found = [
-                _score_by_weight(one, outputs, targets, part.to(device).float()) for part in times
+    columns: list[Array] = []
+    for metric in metrics:
+        # weights are some ten times faster than gathering rows
+        if score_batch is None and _takes_weight(metric, outputs, targets, few.to(device)):
+            scores = [
+                _score_by_weight(metric, outputs, targets, chunk.to(device).float())
+                for chunk in counts
             ]
         else:
-            found = [
-                _score_by_rows(one, outputs, targets, rows.to(device), score_batch)
+            scores = [
+                _score_by_rows(metric, outputs, targets, rows.to(device), score_batch)
                 for rows in _draw_rows(count, sizes, seed)
             ]
-        numbers[:, :, at] = torch.cat(found).cpu().numpy()
-    return numbers
+        columns.append(torch.cat(scores).cpu().numpy())
+    return np.stack(columns, axis=-1)
 
 
 def _draw_rows(count: int, sizes: Iterable[int], seed: int) -> Iterator[Tensor]:
@@ -224,11 +220,12 @@ def _draw_rows(count: int, sizes: Iterable[int], seed: int) -> Iterator[Tensor]:
 
 def _count_draws(count: int, sizes: Iterable[int], seed: int) -> tuple[Tensor, list[Tensor]]:
     """Return the first few draws, and how often each row is in each of all draws."""
-    few, times = torch.empty(0), list[Tensor]()
+    few, counts = torch.empty(0), list[Tensor]()
     for rows in _draw_rows(count, sizes, seed):
-        few = few if times else rows[:COMPARED].clone()
-        times.append(_count_rows(rows).to(torch.uint8))
-    return few, times
+        few = few if counts else rows[:COMPARED].clone()
+        # a byte each instead of eight: all draws are in memory at once
+        counts.append(_count_rows(rows).to(torch.uint8))
+    return few, counts
 
 
 def _score_by_rows(
@@ -236,15 +233,15 @@ def _score_by_rows(
 ) -> Tensor:
     """Score a metric on drawn rows ``[draws, B]`` at every ray, ``[draws, N]``."""
 
-    def one(drawn: Tensor) -> Tensor:
-        there = map_tensors(lambda out: out[:, drawn], outputs)
+    def score_draw(drawn: Tensor) -> Tensor:
+        chosen = map_tensors(lambda out: out[:, drawn], outputs)
         truth = map_tensors(lambda target: target[drawn], targets)
-        return compute_score(metric, there, truth, score_batch).double()
+        return compute_score(metric, chosen, truth, score_batch).double()
 
     try:
-        return torch.vmap(one)(rows)
-    except RuntimeError:  # somebody's own metric, which picks rows by a mask
-        return torch.stack([one(drawn) for drawn in rows])
+        return torch.vmap(score_draw)(rows)
+    except RuntimeError:  # a user's metric, which picks rows by a mask
+        return torch.stack([score_draw(drawn) for drawn in rows])
 
 
 def _count_rows(rows: Tensor) -> Tensor:
@@ -253,26 +250,26 @@ def _count_rows(rows: Tensor) -> Tensor:
     return torch.zeros_like(ones).scatter_add_(1, rows, ones)
 
 
-def _score_by_weight(metric: Metric, outputs: Outputs, targets: Targets, times: Tensor) -> Tensor:
+def _score_by_weight(metric: Metric, outputs: Outputs, targets: Targets, counts: Tensor) -> Tensor:
     """Score a metric by weights: a row counts as often as it was drawn, and is sorted once."""
-    own = targets.get("weight")
+    weight = targets.get("weight")
 
-    def one(drawn: Tensor) -> Tensor:
-        weight = drawn if own is None else own.reshape(drawn.shape) * drawn
-        return compute_score(metric, outputs, {**targets, "weight": weight}, None).double()
+    def score_draw(drawn: Tensor) -> Tensor:
+        product = drawn if weight is None else weight.reshape(drawn.shape) * drawn
+        return compute_score(metric, outputs, {**targets, "weight": product}, None).double()
 
-    return torch.vmap(one)(times)
+    return torch.vmap(score_draw)(counts)
 
 
 def _takes_weight(metric: Metric, outputs: Outputs, targets: Targets, rows: Tensor) -> bool:
     """Return whether a weight counts as so many equal rows; a user's metric may ignore weights."""
     try:
-        found = _score_by_weight(metric, outputs, targets, _count_rows(rows))
-        wanted = _score_by_rows(metric, outputs, targets, rows, None)
+        weighted = _score_by_weight(metric, outputs, targets, _count_rows(rows))
+        drawn = _score_by_rows(metric, outputs, targets, rows, None)
     except Exception:  # a metric's own, which is raised again where it is needed
         return False
-    return found.shape == wanted.shape and torch.allclose(
-        found, wanted, rtol=1e-5, atol=1e-7, equal_nan=True
+    return weighted.shape == drawn.shape and torch.allclose(
+        weighted, drawn, rtol=1e-5, atol=1e-7, equal_nan=True
     )
 
 
@@ -280,10 +277,12 @@ def _compute_ends(drawn: Array, estimate: float, level: float) -> tuple[float, f
     """Compute the bias-corrected ends of an interval of an estimate."""
     if not len(drawn) or np.isnan(estimate):
         return np.nan, np.nan
+    # the quantile of a share of 0 or 1 is infinite: as if half a draw lay on the other side
     normal, most = NormalDist(), 1 - 0.5 / len(drawn)
     below = (np.mean(drawn < estimate) + np.mean(drawn <= estimate)) / 2
     shift = 2 * normal.inv_cdf(min(max(float(below), 1 - most), most))
     reach = normal.inv_cdf((1 + level) / 2)
     shares = [normal.cdf(shift - reach), normal.cdf(shift + reach)]
     low, high = np.quantile(drawn, shares)
+    # a bias may move both ends to one side of the estimate, which the interval is to hold
     return min(float(low), estimate), max(float(high), estimate)

@@ -1,4 +1,4 @@
-"""A cache of what one network says of one problem's data, for whoever evaluates it repeatedly."""
+"""A cache of one network's outputs for one problem's data, passed to all that evaluates it."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -42,7 +42,7 @@ class OutputCache:
             return cached
         value = compute()
         size = _count_numbers(value)
-        if size <= self.room:
+        if size <= self.room:  # a larger one would push out all others and then itself
             self._entries[key] = value, size
             self._used += size
             while self._used > self.room:

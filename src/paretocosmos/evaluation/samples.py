@@ -54,7 +54,7 @@ class Samples:
             self._source = data
             self._checks = BatchChecks(data.where, objectives, labels)
             loaded = data.held(HELD)
-            if isinstance(loaded, str):
+            if isinstance(loaded, str):  # the reason why it is not in memory
                 self._count: int | None = None
                 return
             self._checks.check(loaded)
@@ -82,12 +82,12 @@ class Samples:
         """A context in which the error of a network that fails on the last batch is explained."""
         return nullcontext if self._checks is None else self._checks.explained
 
-    def part(self, rows: slice) -> "Samples":
+    def slice(self, rows: slice) -> "Samples":
         """Return some of the samples, where all are in memory."""
         assert self.whole is not None
-        part = slice_rows(self.whole, rows)
+        batch = slice_rows(self.whole, rows)
         name = f"{self.name}[{rows.start}:{rows.stop}]"
-        return Samples(part, self._objectives, self._device, self._dtype, name=name)
+        return Samples(batch, self._objectives, self._device, self._dtype, name=name)
 
     def spread(self, most: int) -> Batch:
         """Return so many samples at most, evenly spread.
@@ -97,24 +97,25 @@ class Samples:
         """
         if self.whole is not None:
             return thin_batch(self.whole, most)
-        first = next(self._read())
-        most = max(2, min(most, HELD * len(first) // max(1, bytes_of(first))))
-        step, start, parts = -(-len(self) // most), 0, list[Batch]()
+        first_batch = next(self._read())
+        most = max(2, min(most, HELD * len(first_batch) // max(1, bytes_of(first_batch))))
+        step, start, chosen = -(-len(self) // most), 0, list[Batch]()
         for batch in self._read():
-            rows = slice(-start % step, None, step)
+            rows = slice(-start % step, None, step)  # every `step`th sample of all batches
             start += len(batch)
-            some = _map_batch(slice_rows(batch, rows), torch.clone)
-            if len(some) and (not parts or _sizes(some) == _sizes(parts[0])):
-                parts.append(some)
+            # clones, or a few samples would keep the memory of the batch
+            samples = _map_batch(slice_rows(batch, rows), torch.clone)
+            if len(samples) and (not chosen or _list_sizes(samples) == _list_sizes(chosen[0])):
+                chosen.append(samples)
         assert self._source is not None
-        return move_to_evaluate(joined(parts, self._source.where), self._device, self._dtype)
+        return move_to_evaluate(joined(chosen, self._source.where), self._device, self._dtype)
 
     def _read(self) -> Iterator[Batch]:
         """Read all batches of a split that is not in memory, and check each."""
         assert self._source is not None
         assert self._checks is not None
-        for place, batch in enumerate(self._source.once(), start=1):
-            self._checks.check(batch, place)
+        for index, batch in enumerate(self._source.once(), start=1):
+            self._checks.check(batch, index)
             yield batch
 
     def _check_count(self, count: int) -> None:
@@ -163,9 +164,9 @@ def load_samples_for(model: nn.Module, problem: Problem, split: Split) -> list[S
     return load_samples(problem, split, parameter.device, parameter.dtype)
 
 
-def to_device(part: Tensor, *, device: torch.device, dtype: torch.dtype | None) -> Tensor:
+def to_device(tensor: Tensor, *, device: torch.device, dtype: torch.dtype | None) -> Tensor:
     """Move a tensor to a device, as that type if it holds floats."""
-    return part.to(device, dtype if part.is_floating_point() else None)
+    return tensor.to(device, dtype if tensor.is_floating_point() else None)
 
 
 def move_batch(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
@@ -188,18 +189,18 @@ def thin_batch(batch: Batch, most: int) -> Batch:
 
 def slice_rows(batch: Batch, rows: slice) -> Batch:
     """Return some samples of a batch; not a copy."""
-    return _map_batch(batch, lambda part: part[rows])
+    return _map_batch(batch, lambda tensor: tensor[rows])
 
 
-def _sizes(batch: Batch) -> list[torch.Size]:
+def _list_sizes(batch: Batch) -> list[torch.Size]:
     """List the sizes of a sample's tensors."""
     sizes: list[torch.Size] = []
 
-    def add(part: Tensor) -> Tensor:
-        sizes.append(part.shape[1:])
-        return part
+    def add_size(tensor: Tensor) -> Tensor:
+        sizes.append(tensor.shape[1:])
+        return tensor
 
-    _map_batch(batch, add)
+    _map_batch(batch, add_size)
     return sizes
 
 

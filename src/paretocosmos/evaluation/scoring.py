@@ -60,7 +60,7 @@ def compute_table(
 ) -> Tensor:
     """Compute every objective and metric ``[J + M, N]`` of outputs ``[N, B, ...]``."""
     scores = [o.score for o in objectives] + list(metrics.values())
-    rows = [compute_score(one, outputs, targets, score_batch).double() for one in scores]
+    rows = [compute_score(score, outputs, targets, score_batch).double() for score in scores]
     return torch.stack(rows)
 
 
@@ -95,25 +95,29 @@ def compute_score(metric: Metric, outputs: Outputs, targets: Targets, size: int 
     if size is None:
         return per_ray(outputs, targets)
     total = len(first(targets))
-    batches, whole = total // size, total // size * size
-    parts: list[Tensor] = []
-    if batches:
+    full = total // size * size
+    scores: list[Tensor] = []
+    if full:
 
         def fold(axis: int) -> Callable[[Tensor], Tensor]:
-            return lambda part: part.narrow(axis, 0, whole).unflatten(axis, (batches, size))
+            return lambda values: values.narrow(axis, 0, full).unflatten(axis, (-1, size))
 
         per_batch = torch.vmap(per_ray, in_dims=(1, 0))
-        parts += per_batch(map_tensors(fold(1), outputs), map_tensors(fold(0), targets)).unbind()
-    if whole < total:
-        rest = (
-            map_tensors(lambda out: out[:, whole:], outputs),
-            map_tensors(lambda t: t[whole:], targets),
-        )
-        parts.append(per_ray(*rest))
-    return torch.stack(parts).mean(dim=0)
+        scores += per_batch(map_tensors(fold(1), outputs), map_tensors(fold(0), targets)).unbind()
+    if full < total:  # the last batch is smaller and counts as much, as in the paper's code
+        scores.append(per_ray(*slice_samples(outputs, targets, slice(full, None))))
+    return torch.stack(scores).mean(dim=0)
 
 
-# Of outputs that are kept for what needs all of them.
+def slice_samples(outputs: Outputs, targets: Targets, rows: slice) -> tuple[Outputs, Targets]:
+    """Return some samples of outputs ``[N, B, ...]`` and targets ``[B, ...]``; no copies."""
+    return (
+        map_tensors(lambda out: out[:, rows], outputs),
+        map_tensors(lambda target: target[rows], targets),
+    )
+
+
+# Memory for outputs of metrics that need all of them at once.
 MOST_BYTES = 4 * 2**30
 
 Gather = Callable[[Tensor], Tensor]
@@ -138,11 +142,11 @@ class CollectedSamples:
     def add(self, outputs: Outputs, targets: Targets) -> None:
         """Add samples: outputs ``[N, b, ...]`` and targets ``[b, ...]``."""
 
-        def count(part: Tensor) -> Tensor:
-            self._bytes += part.nbytes
-            return part
+        def add_bytes(head: Tensor) -> Tensor:
+            self._bytes += head.nbytes
+            return head
 
-        map_tensors(count, outputs)
+        map_tensors(add_bytes, outputs)
         if self._bytes > MOST_BYTES:
             raise DataError(
                 f"{self._purpose} cannot be computed batch by batch and keeps all outputs of a "
@@ -161,6 +165,7 @@ class CollectedSamples:
             return torch.cat(parts) if gather is None else gather(torch.cat(parts))
 
         def join_outputs(*parts: Tensor) -> Tensor:
+            # a gather joins along the first axis
             return join_targets(*(part.movedim(1, 0) for part in parts)).movedim(0, 1)
 
         if not self._parts:
@@ -198,8 +203,8 @@ class StreamingScores:
         *,
         score_batch: int | None = None,
     ) -> None:
-        self._names = [one.name for one in objectives] + list(metrics)
-        self._metrics = [one.score for one in objectives] + list(metrics.values())
+        self._names = [objective.name for objective in objectives] + list(metrics)
+        self._metrics = [objective.score for objective in objectives] + list(metrics.values())
         self._streaming = [streamed(metric) for metric in self._metrics]
         self._batch = score_batch
         self._sums: dict[int, Tensor] = {}  # by the index of the metric
@@ -244,7 +249,7 @@ class StreamingScores:
             gather: from samples of this process, along the first axis, to those of all.
         """
         if self._batch is not None:
-            return self._table_of_batches()
+            return self._compute_mean_of_batches()
         if not self._sums and not self._samples:
             raise DataError("a front needs at least one batch, found none: check the loader")
         sums = dict(zip(self._sums, total(list(self._sums.values())), strict=True))
@@ -264,10 +269,10 @@ class StreamingScores:
 
     def _collect(self) -> CollectedSamples:
         """Start to collect samples, with no samples yet."""
-        named = zip(self._names, self._streaming, strict=True)
-        whole = [name for name, streaming in named if streaming is None]
+        pairs = zip(self._names, self._streaming, strict=True)
+        need_all = [name for name, streaming in pairs if streaming is None]
         return CollectedSamples(
-            " and ".join(f"`{name}`" for name in whole or self._names),
+            " and ".join(f"`{name}`" for name in need_all or self._names),
             "take fewer `rays`, leave it out, or say how it adds up over samples (`sums` of an "
             "objective, `streaming` of a metric)",
         )
@@ -276,21 +281,18 @@ class StreamingScores:
         """Sum scores of whole batches; the samples of one that is not full wait."""
         self._samples.add(outputs, targets)
         outputs, targets = self._samples.join()
-        whole = len(first(targets)) // size * size
-        if whole:
-            full = (
-                map_tensors(lambda out: out[:, :whole], outputs),
-                map_tensors(lambda t: t[:whole], targets),
-            )
+        count = len(first(targets)) // size
+        if count:
+            batches = slice_samples(outputs, targets, slice(count * size))
             for index, metric in enumerate(self._metrics):
-                mean = compute_score(metric, *full, size).double()
-                self._add_sums(index, mean * (whole // size))
-            self._batches += whole // size
-        rest = map_tensors(lambda out: out[:, whole:].clone(), outputs)
+                self._add_sums(index, compute_score(metric, *batches, size).double() * count)
+            self._batches += count
+        rest = slice_samples(outputs, targets, slice(count * size, None))
         self._samples = self._collect()
-        self._samples.add(rest, map_tensors(lambda t: t[whole:].clone(), targets))
+        # clones, or a few samples would keep the memory of all
+        self._samples.add(*(map_tensors(torch.clone, values) for values in rest))
 
-    def _table_of_batches(self) -> Tensor:
+    def _compute_mean_of_batches(self) -> Tensor:
         outputs, targets = self._samples.join()
         rows = [self._sums.get(index, torch.zeros(())) for index in range(len(self._metrics))]
         count = self._batches
@@ -306,6 +308,7 @@ class StreamingScores:
         if not len(first(targets)):
             return
         expected = compute_score(self._metrics[index], outputs, targets, None)
+        # sums in float64 and a score in float32 differ in the last digits
         close = torch.isclose(scores, expected.to(scores), rtol=1e-3, atol=1e-5, equal_nan=True)
         if not close.all():
             wrong = int((~close).int().argmax())

@@ -26,13 +26,13 @@ from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
 MIDDLE = 0.5
 
-# Thresholds that are tried at every ray.
-TRIED = 99
+# Thresholds to try at every ray.
+CANDIDATES = 99
 # The smallest share of the positives, and of the negatives, that may be predicted as such: with
 # 10 % positives, between 2.5 and 77.5 % of the rows are predicted positive.
 LEAST = 0.25
-# Confidence that a gain is not chance: docs/decisions/choosing.md.
-SURE = 0.975
+# Confidence that a gain is not chance (docs/decisions/choosing.md).
+CONFIDENCE = 0.975
 
 
 class AtThreshold(Objective):
@@ -61,7 +61,7 @@ class AtThreshold(Objective):
 
 
 def takes_threshold(problem: Problem) -> bool:
-    """Return whether one logit decides, so that decisions can be made at another probability."""
+    """Return True if one logit decides, so that decisions can be made at another probability."""
     return problem.outputs == 1 and any(map(decides, get_scores(problem).values()))
 
 
@@ -105,11 +105,11 @@ def at_threshold(problem: Problem, threshold: float) -> Problem:
     offset = compute_logit(threshold)
 
     def move_metric(metric: Metric) -> Metric:
-        owner = getattr(metric, "__self__", None)
+        objective = getattr(metric, "__self__", None)
         if not decides(metric):
             return metric
-        if isinstance(owner, Objective):  # which may know its moments
-            return AtThreshold(owner, offset).score
+        if isinstance(objective, Objective):  # which may know its moments
+            return AtThreshold(objective, offset).score
         return partial(_score_moved, metric=metric, offset=offset)
 
     return dataclasses.replace(
@@ -171,6 +171,7 @@ def find_threshold(
     asked = _select_by_decisions(problem, criteria)
     if better_than is not None and asked is not criteria:
         return None  # no threshold changes the score that is maximised
+    # on validation rows, where bounds on thresholds are judged whatever the network is
     shares = load_samples_for(model, problem, "val")
     if asked is None or len(shares) > 1:
         return None
@@ -226,7 +227,7 @@ def _try_thresholds(
     positive = targets["label"].reshape(-1).cpu() > 0.5
     weight = targets.get("weight", torch.ones(len(positive))).reshape(-1).double().cpu()
     base = float((positive * weight).sum() / weight.sum())
-    shares = np.linspace(LEAST * base, 1 - LEAST * (1 - base), TRIED)
+    shares = np.linspace(LEAST * base, 1 - LEAST * (1 - base), CANDIDATES)
     asked_names = {*asked.max, *asked.min, asked.maximize, asked.minimize}
     metrics = [n for n in problem.metrics if n in asked_names and n not in problem.names]
     scores = {name: get_scores(problem)[name] for name in (*problem.names, *metrics)}
@@ -275,9 +276,10 @@ def _score_thresholds(
         allowed &= (positive >= shares[0]) & (positive <= shares[-1])
         column = {"place": np.full(int(allowed.sum()), float(ray_index))}
         for name, metric in scores.items():
+            # all thresholds in one pass, as if they were rays; the same number for all otherwise
             used = moved if decides(metric) else logits[None]
             score = compute_score(metric, used, targets, problem.score_batch).double()
-            column[name] = score.expand(TRIED).cpu().numpy()[allowed]
+            column[name] = score.expand(CANDIDATES).cpu().numpy()[allowed]
         thresholds.append(tried[allowed])
         columns.append(column)
     joined = {name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
@@ -285,12 +287,13 @@ def _score_thresholds(
 
 
 def _is_better(problem: Problem, asked: Criteria, both: Tensor, targets: Targets) -> bool:
-    """Return whether the second of two outputs scores higher than chance explains."""
+    """Return True if the second of two outputs scores higher than chance explains."""
     metric = get_scores(problem)[asked.maximize or ""]
     score = compute_score(metric, both, targets, problem.score_batch)
+    # paired: on the same rows both go up and down together
     drawn = draw_paired_scores([metric], both, targets, score_batch=problem.score_batch)[:, :, 0]
     noise = float(np.nanstd(drawn[:, 1] - drawn[:, 0]))
-    return float(score[1] - score[0]) > NormalDist().inv_cdf(SURE) * noise
+    return float(score[1] - score[0]) > NormalDist().inv_cdf(CONFIDENCE) * noise
 
 
 def _select_by_decisions(problem: Problem, criteria: Criteria) -> Criteria | None:

@@ -26,10 +26,17 @@ EXTRAS = Path(__file__).with_name("extras")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs heavy extras or a browser as a test of the system."""
+    """Mark what needs heavy extras or a browser as a test of the system.
+
+    Such a test is not judged by errors that Python ignores, which libraries raise when they clean
+    up after sockets, processes and signals, at moments that nobody chooses.
+    """
     for item in items:
         if EXTRAS in item.path.parents or "chromium" in getattr(item, "fixturenames", ()):
             item.add_marker("system")
+        if item.get_closest_marker("system"):
+            ignored = "default::pytest.PytestUnraisableExceptionWarning"
+            item.add_marker(pytest.mark.filterwarnings(ignored))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,7 +17,7 @@ import torch
 
 from paretocosmos.__main__ import main
 
-__all__ = ["Started", "run_python", "start"]
+__all__ = ["PATIENCE", "Started", "run_python", "start"]
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 600.0

@@ -52,8 +52,11 @@ def test_a_terminal_shows_the_cells_that_run(
         at.update(CELLS[1], None)
         at.update(CELLS[1], _progress(3, 75.0))
         show(at)
-        time.sleep(0.4)  # it is redrawn by itself, five times a second
-    shown = _plain(capsys.readouterr().err)
+        shown, deadline = "", time.monotonic() + 60
+        while "3/9" not in shown and time.monotonic() < deadline:
+            time.sleep(0.05)  # it is redrawn by itself, five times a second
+            shown += capsys.readouterr().err
+    shown = _plain(shown + capsys.readouterr().err)
     assert shown.lstrip().startswith("mine: My [toys]")
     assert "to come: toy_convex/cosmos, toy_convex/linear, toy_convex/mgda" in shown
     assert re.search(r"^done    toy_convex/cosmos  HV -  1 seed  0:01:00$", shown, re.MULTILINE)

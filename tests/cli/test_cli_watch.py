@@ -47,7 +47,7 @@ def test_a_training_is_seen_while_it_trains(
     def look_then_finish(trainer: Trainer) -> Any:
         told.append(capsys.readouterr().err)
         (address,) = re.findall(r"http://[\d.:]+/", told[0])
-        with urllib.request.urlopen(f"{address}state.json", timeout=10) as answer:
+        with urllib.request.urlopen(f"{address}state.json", timeout=120) as answer:
             seen.append(json.loads(answer.read()))
         return finish(trainer)
 

@@ -60,7 +60,7 @@ def test_a_killed_training_has_stopped(folder: Path) -> None:
 def _get(address: str, **headers: str) -> tuple[int, str]:
     request = urllib.request.Request(address, headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

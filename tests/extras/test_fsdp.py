@@ -124,7 +124,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     script.write_text(PROCESSES.format(here=str(Path(__file__).parent)))
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [sys.executable, "-W", "ignore", *launch, str(script), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder
 

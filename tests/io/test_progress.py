@@ -3,6 +3,7 @@
 import re
 import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -112,10 +113,15 @@ def test_what_takes_a_while_is_named_below(
     notebook: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "STATUS_DELAY", 0.0)
+
+    def is_named() -> bool:
+        return any(r"loading \x1b[2J" in picture["text/plain"] for picture in notebook)
+
+    deadline = time.monotonic() + 60
     with show_live(lambda: None, keep=False), status("loading \x1b[2J"):
-        threading.Event().wait(0.8)  # it is drawn three times a second
-    named = [picture for picture in notebook if r"loading \x1b[2J" in picture["text/plain"]]
-    assert named
+        while not is_named() and time.monotonic() < deadline:
+            time.sleep(0.02)  # it is drawn three times a second
+    assert is_named()
     assert notebook[-1]["text/plain"] == ""  # and nothing is left
 
 

@@ -7,12 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import PATIENCE
 
 from paretocosmos import fit
 from paretocosmos.errors import ConfigurationError, DivergedError, RunError
@@ -222,20 +222,22 @@ def test_an_interrupted_cell_goes_on(go: Go, recipe: Write, out: Path, tmp_path:
 @pytest.mark.system
 def test_a_killed_reproduction_goes_on(go: Go, recipe: Write, out: Path, tmp_path: Path) -> None:
     recipe(["toy_convex"], ["cosmos", "linear"], epochs=4)
-    slow = (
-        "import time\nfrom paretocosmos.paper.reproduce import reproduce\n"
-        f"reproduce({str(tmp_path / 'mine.toml')!r}, out={str(out)!r}, device='cpu', "
-        "progress=lambda at: time.sleep(0.2))"
-    )
-    process = subprocess.Popen([sys.executable, "-c", slow])
     made = recipe(["toy_convex"], ["cosmos", "linear"], epochs=4)
     begun = made.experiments[1].folder(out) / "seed-1"
-    limit = time.monotonic() + 60
-    while not list_checkpoints(begun) and time.monotonic() < limit and process.poll() is None:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert list_checkpoints(begun)
+    code = f"""
+import os, signal
+from pathlib import Path
+from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.runs.checkpoint import list_checkpoints
+
+def kill(at):
+    if list_checkpoints(Path({str(begun)!r})):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+reproduce({str(tmp_path / "mine.toml")!r}, out={str(out)!r}, device="cpu", progress=kill)
+"""
+    killed = subprocess.run([sys.executable, "-c", code], timeout=PATIENCE, check=False)
+    assert killed.returncode == -signal.SIGKILL
     first = (made.experiments[0].runs(out)[1] / "run.json").read_bytes()
     assert set(_states(go(made)).values()) == {"done"}
     assert (made.experiments[0].runs(out)[1] / "run.json").read_bytes() == first

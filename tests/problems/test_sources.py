@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import hashlib
+import socket
 import struct
 import sys
 import threading
@@ -160,6 +161,15 @@ class TestFolders:
         assert find_files(where[:1])[1] == [FILES[3]]
 
 
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that is taken, so that nobody else can, and on which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        number: int = taken.getsockname()[1]
+        yield number
+
+
 @pytest.mark.system
 class TestDownload:
     def test_what_is_missing(self, source: Source, server: Server, cache: Path) -> None:
@@ -180,7 +190,7 @@ class TestDownload:
 
     @pytest.mark.parametrize("wrong", ["sum", "no gzip", "torn gzip", "cut", "absent", "nobody"])
     def test_failures(
-        self, wrong: str, source: Source, server: Server, cache: Path, tmp_path: Path
+        self, wrong: str, source: Source, server: Server, cache: Path, closed_port: int
     ) -> None:
         name = f"{FILES[1]}.gz"
         if wrong == "absent":
@@ -188,7 +198,7 @@ class TestDownload:
         elif wrong == "cut":
             server.cut.add(name)
         elif wrong == "nobody":
-            source = replace(source, url="http://127.0.0.1:1/")
+            source = replace(source, url=f"http://127.0.0.1:{closed_port}/")
         else:
             torn = server.files[name][:-9]
             bad = {"sum": gzip.compress(b"other"), "no gzip": b"<html>", "torn gzip": torn}

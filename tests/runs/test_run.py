@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -188,13 +190,26 @@ def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
     command = ["train", "toy_convex", "--resume", "--set", "hidden=8", "--set", "evaluate_every=1"]
     command += ["--epochs", str(epochs), "--out", str(cut), "--device", "cpu"]
     for moment in (0, 10):  # just begun; later
-        started = start(*command, folder=tmp_path)
-        try:
-            while _epoch(cut) < moment and started.process.is_alive():
+        code = f"""
+import time
+from pathlib import Path
+from paretocosmos.runs.checkpoint import list_checkpoints
+from paretocosmos.training.fit import fit
+
+def wait(at):  # so that it cannot end before it is killed, however long that takes
+    if max(list_checkpoints(Path({str(cut)!r}))) >= {moment} + 5:
+        time.sleep(600)
+
+fit(
+    "toy_convex", epochs={epochs}, settings={settings!r}, device="cpu", out={str(cut)!r},
+    resume=True, progress=wait,
+)
+"""
+        with subprocess.Popen([sys.executable, "-c", code]) as process:
+            while _epoch(cut) < moment and process.poll() is None:
                 time.sleep(0.002)
-        finally:
-            started.send_signal(signal.SIGKILL)
-        assert started.ended()[0] == -signal.SIGKILL
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
         assert moment <= _epoch(cut) < epochs
         assert json.loads((cut / "run.json").read_text())["status"] == "training"
         with pytest.raises(RunError, match=r"not finished.* resume=True"):

@@ -161,5 +161,5 @@ def server(folder: Path) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def server_on_a_port(folder: Path) -> Iterator[Server]:
-    with listening(Settings(folder=folder, port=0, timeout=5.0, **LIMITS)) as listened:
+    with listening(Settings(folder=folder, port=0, timeout=600.0, **LIMITS)) as listened:
         yield listened

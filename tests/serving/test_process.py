@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ import pytest
 
 pytestmark = pytest.mark.system
 
+LIMIT = 120.0
+"""Seconds after which what has not happened never will."""
 HEAD = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
@@ -31,7 +34,10 @@ def started(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
     )
     try:
         assert process.stderr is not None
+        given_up = threading.Timer(LIMIT, process.kill)  # so that the line ends, whatever happens
+        given_up.start()
         said = process.stderr.readline()
+        given_up.cancel()
         found = re.search(r"http://127\.0\.0\.1:(\d+),", said)
         assert found, said
         yield process, int(found[1])
@@ -42,7 +48,7 @@ def started(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
 
 def begun(port: int, body: bytes) -> socket.socket:
     """A request whose body is not complete."""
-    sock = socket.create_connection(("127.0.0.1", port), timeout=30)
+    sock = socket.create_connection(("127.0.0.1", port), timeout=LIMIT)
     sock.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body[:10])
     return sock
 
@@ -56,7 +62,7 @@ def ended(sock: socket.socket, rest: bytes) -> bytes:
     return said
 
 
-def refused(port: int, within: float = 60) -> bool:
+def refused(port: int, within: float = LIMIT) -> bool:
     """Whether nobody listens there any more, before long."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
@@ -70,7 +76,7 @@ def refused(port: int, within: float = 60) -> bool:
 
 
 def answered(port: int, body: bytes) -> Any:
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
+    with socket.create_connection(("127.0.0.1", port), timeout=LIMIT) as sock:
         length = b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
         sock.sendall(HEAD + length + body)
         said = b"".join(iter(lambda: sock.recv(65_536), b""))
@@ -91,7 +97,7 @@ def test_what_was_begun_is_finished(
         said = ended(sock, body[10:])
         assert said.startswith(b"HTTP/1.1 200 ")
         assert json.loads(said.partition(b"\r\n\r\n")[2]) == expected
-        assert process.wait(20) == 0
+        assert process.wait(LIMIT) == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -120,7 +126,7 @@ serve(Settings(folder=sys.argv[1], port=0, workers={workers}), started=told)
         [sys.executable, "-c", code, str(folder)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=5 * LIMIT,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -132,7 +138,7 @@ def test_several_workers_answer_alike(folder: Path, rows: list[dict[str, Any]]) 
         said = [answered(port, body)["probabilities"] for _ in range(20)]
         assert all(one == pytest.approx(said[0], abs=1e-6) for one in said)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(LIMIT) == 0
 
 
 def test_killed_and_started_again_it_says_the_same(
@@ -144,7 +150,7 @@ def test_killed_and_started_again_it_says_the_same(
         with started(folder) as (process, port):
             said.append(answered(port, body))
             process.kill()
-            process.wait(10)
+            process.wait(LIMIT)
             with pytest.raises(OSError, match="refused"):
                 socket.create_connection(("127.0.0.1", port), timeout=5)
     assert said[0] == said[1]

@@ -16,14 +16,16 @@ pytestmark = pytest.mark.system
 
 HEAD = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 # Seconds after which a connection that is still open will never be closed; busy machines take some.
-LIMIT = 30
+LIMIT = 120
+# Seconds that the server waits: enough for a busy machine to get from one call to the next.
+TIMEOUT = 3.0
 
 
 @pytest.fixture(scope="module")
 def hasty(serving_on_a_port: Callable[..., Any], folder: Path) -> Iterator[Any]:
     """A server that waits for nobody."""
     with serving_on_a_port(
-        Settings(folder=folder, port=0, timeout=0.5, max_bytes=100_000)
+        Settings(folder=folder, port=0, timeout=TIMEOUT, max_bytes=100_000)
     ) as server:
         yield server
 
@@ -69,7 +71,7 @@ def test_a_body_that_does_not_come(hasty: Any) -> None:
         sock.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
         said = everything(sock)  # an answer, and then the end
     assert said.startswith(b"HTTP/1.1 408 ")
-    assert b"the body did not arrive within 0.5 s" in said
+    assert b"the body did not arrive within 3 s" in said
 
 
 def test_a_network_that_takes_too_long(
@@ -78,7 +80,7 @@ def test_a_network_that_takes_too_long(
     quick = TorchNetwork.run_pass
 
     def slow(*given: Any) -> Any:
-        time.sleep(0.8)
+        time.sleep(TIMEOUT + 0.5)
         return quick(*given)
 
     monkeypatch.setattr(TorchNetwork, "run_pass", slow)

@@ -161,7 +161,7 @@ def choose_point(
     rows = BoundRows(model, deciding, criteria, cache)
     if deciding is problem and front.metrics.keys() == problem.metrics.keys():
         front = rows.judge(front)
-    else:  # at another threshold, or on rows with other groups than when it was written
+    else:  # it is of another threshold, or lacks a metric of the problem
         front = rows.evaluate(torch.tensor(front.rays).float())
         rows.evaluations = 0  # the rays of the front are no new ones
     other = None

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto import Front, as_rays, even_rays, floored, sample_rays
+from paretocosmos.pareto import Front, apply_floor, as_rays, even_rays, sample_rays
 from paretocosmos.pareto.metrics import (
     angle,
     dominated_share,
@@ -106,12 +106,12 @@ class TestRays:
 class TestScalarisations:
     @pytest.mark.parametrize("objectives", [2, 3])
     def test_the_largest_floor_is_the_centre(self, objectives: int) -> None:
-        found = floored(torch.eye(objectives), 1 / objectives)
+        found = apply_floor(torch.eye(objectives), 1 / objectives)
         torch.testing.assert_close(found, torch.full_like(found, 1 / objectives))
 
     def test_no_floor_is_the_ray_itself(self) -> None:
         ray = torch.tensor([0.3, 0.7])
-        assert floored(ray, 0.0) is ray
+        assert apply_floor(ray, 0.0) is ray
 
 
 class TestMetrics:

@@ -251,7 +251,7 @@ def test_two_fronts_need_the_same_objectives() -> None:
     front = _front([[1.0, 1.0]])
     other = Front(front.rays, front.values, ("loss", "gap"), front.reference)
     for measure in (range_covered, igd_plus):
-        with pytest.raises(ConfigurationError, match="`of` needs the objectives of `front`"):
+        with pytest.raises(ConfigurationError, match="`reference` needs the objectives of `front`"):
             measure(front, other)
 
 

@@ -14,7 +14,7 @@ from paretocosmos.errors import ConfigurationError, FrontWarning
 from paretocosmos.pareto import Front
 from paretocosmos.pareto.metrics import (
     angle,
-    covered,
+    coverage,
     dominated_share,
     hypervolume,
     ideal,
@@ -241,7 +241,7 @@ def test_coverage_is_counted_by_hand_and_by_moocore(
     one, two = (
         data.draw(arrays(np.float64, (count, objectives), elements=coarse)) for count in counts
     )
-    found = covered(_front(one), _front(two))
+    found = coverage(_front(one), _front(two))
     by_hand = [any(_dominates(rival, point) for rival in two) for point in one]
     assert found == pytest.approx(sum(by_hand) / len(by_hand))
     if not (np.isnan(one).any() or np.isnan(two).any()):
@@ -253,25 +253,25 @@ def test_coverage_is_counted_by_hand_and_by_moocore(
 def test_what_a_front_covers_of_itself_is_its_dominated_share(values: Array) -> None:
     values[0] = 0.5  # one point at least has no NaN
     front = _front(values)
-    assert covered(front, front) == pytest.approx(dominated_share(front))
+    assert coverage(front, front) == pytest.approx(dominated_share(front))
 
 
 def test_equal_points_cover_nothing_and_the_two_directions_differ() -> None:
     one, two = _front([[0.2, 0.4], [0.4, 0.2]]), _front([[0.2, 0.4], [0.5, 0.5], [0.3, 0.1]])
-    assert covered(one, one) == 0
-    assert covered(one, two) == 1 / 2
-    assert covered(two, one) == pytest.approx(1 / 3)
+    assert coverage(one, one) == 0
+    assert coverage(one, two) == 1 / 2
+    assert coverage(two, one) == pytest.approx(1 / 3)
 
 
 def test_points_without_a_number_cover_nothing() -> None:
     nothing, one = _front([[float("nan"), 0.0]] * 2), _front([[0.2, 0.4]])
-    assert covered(one, nothing) == 0
-    assert covered(nothing, one) == 1
-    assert covered(nothing, nothing) == 0
+    assert coverage(one, nothing) == 0
+    assert coverage(nothing, one) == 1
+    assert coverage(nothing, nothing) == 0
 
 
 def test_coverage_needs_the_same_objectives() -> None:
     other = Front(np.ones((1, 2)) / 2, np.ones((1, 2)), ("loss", "gap"), np.full(2, 2.0))
-    says = "`by` .*`front`, o0, o1, found loss, gap"
+    says = "`rivals` .*`front`, o0, o1, found loss, gap"
     with pytest.raises(ConfigurationError, match=says):
-        covered(_front([[1.0, 1.0]]), other)
+        coverage(_front([[1.0, 1.0]]), other)

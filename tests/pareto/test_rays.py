@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto import as_rays, check_alpha, each_alone, even_rays, sample_rays
+from paretocosmos.pareto import as_rays, check_alpha, even_rays, has_only_corners, sample_rays
 
 positive = st.floats(1e-3, 1e3)
 
@@ -222,12 +222,12 @@ def test_as_rays_leaves_its_input_alone() -> None:
 def test_the_corners_in_order_are_each_objective_alone(objectives: int) -> None:
     corners = torch.eye(objectives)
     for rays in (corners, corners.tolist(), corners.double().numpy()):
-        assert each_alone(rays)
+        assert has_only_corners(rays)
     for other in (corners[:1], corners.flip(0), 0.9 * corners, even_rays(objectives, objectives)):
-        assert not each_alone(other)
-    assert not each_alone([[1.0]])
-    assert not each_alone([])
-    assert not each_alone(None)
+        assert not has_only_corners(other)
+    assert not has_only_corners([[1.0]])
+    assert not has_only_corners([])
+    assert not has_only_corners(None)
 
 
 def test_a_ray_off_the_simplex_is_refused_or_normalised() -> None:

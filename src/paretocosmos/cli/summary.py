@@ -31,7 +31,7 @@ from paretocosmos.io.formatting import (
     format_share,
 )
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import each_alone
+from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.problems.tables import Answer
 from paretocosmos.runs.run import Run
 from paretocosmos.training.progress import unit_of
@@ -94,7 +94,7 @@ def print_run(run: Run) -> None:
 def print_runs(runs: Sequence[Run]) -> None:
     """Print a row for each of several seeds, their mean, and how they were trained."""
     summaries, record = [summarize_run(run) for run in runs], runs[0].record
-    alone = each_alone(record["fixed_rays"])
+    alone = has_only_corners(record["fixed_rays"])
     table = Table(box=None, padding=(0, 2), header_style="bold")
     names = ("seed", "order", "dominated", "span", "hypervolume", *(["ideal point"] * alone), "val")
     for name in (*names, "epoch"):
@@ -160,7 +160,7 @@ def _describe_front(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
     reference = ", ".join(f"{value:g}" for value in front.reference)
     volumes = format_number(numbers["hypervolume"]), format_number(numbers["hypervolume_val"])
     rows["hypervolume"] = f"{volumes[0]} test, {volumes[1]} val, at ({reference})"
-    if each_alone(run.record["fixed_rays"]):
+    if has_only_corners(run.record["fixed_rays"]):
         test, val = (
             format_number(run.record["metrics"][split]["hypervolume_ideal"])
             for split in ("test", "val")

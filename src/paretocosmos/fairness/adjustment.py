@@ -33,7 +33,8 @@ STEP_SHARE, GROWTH, SHRINKAGE = 0.1, 1.1, 0.5
 # The rarer decision stays at least so frequent, relative to decisions without an adjustment: a gap
 # can always be closed by the same decision for everybody.
 RAREST = 0.02
-# Points of the ascent's path at which the gap is counted again; fewer while training goes on.
+# Points of the ascent's path at which the gap is counted again; fewer while training goes on, where
+# the fit only tells how the front looks so far.
 POINTS, POINTS_QUICK = 200, 40
 
 
@@ -179,6 +180,7 @@ def fit_multipliers(
         return joint.new_zeros(PLACES, *joint.shape[1:])
     fine = _interpolate_path(torch.stack(ascent), np.linspace(0, len(ascent) - 1, points))
     gaps = np.array([float(_compute_gaps(evaluate(multipliers)[0]).max()) for multipliers in fine])
+    # between two points of the ascent the gap can rise: such points are no better than their start
     falls = gaps < np.minimum.accumulate(np.r_[np.inf, gaps[:-1]])
     return _select_even_places(fine[torch.from_numpy(falls)], gaps[falls])
 
@@ -212,7 +214,7 @@ def _run_dual_ascent(
             smallest_gap = largest
         if largest <= CLOSED:
             break
-        rarest = rarest or RAREST * rarer
+        rarest = rarest or RAREST * rarer  # relative to the first step, without an adjustment
         rate = int(gaps.argmax())
         high, low = int(rates[rate].argmax()), int(rates[rate].argmin())
         if previous[rate] == (high, low):
@@ -220,6 +222,7 @@ def _run_dual_ascent(
         elif previous[rate] == (low, high):
             step_shares[rate] *= SHRINKAGE
         previous[rate] = (high, low)
+        # only the largest gap moves; the others follow when they become the largest
         dual[rate, high] += step_shares[rate] * largest
         dual[rate, low] -= step_shares[rate] * largest
     return path
@@ -237,9 +240,11 @@ def _compute_rate_gradients(gap: RateObjective, targets: Targets, like: Tensor) 
     to the rate of group g.
     """
     size = gap.sizes(like, targets)
+    # of all rows, the share that each rate is a mean over
     share = size / targets.get("weight", torch.ones_like(like)).sum().to(like)
     classes = torch.tensor([0.0, 1.0]).to(like)
     label = {gap.target: classes}
+    # the change of what is averaged when a decision becomes positive, by class
     slope = gap.counted(torch.ones_like(classes), label) - gap.counted(
         torch.zeros_like(classes), label
     )

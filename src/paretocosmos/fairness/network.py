@@ -35,6 +35,7 @@ class GroupCrossEntropy(Objective):
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         assert not isinstance(outputs, Tensor)
+        # P(g | x, y) at the label that the row has
         positive = targets[self.target].reshape(-1, 1) > 0.5
         logits = torch.where(positive, outputs[GROUPS_IF_POSITIVE], outputs[GROUPS_IF_NEGATIVE])
         groups = targets[self.sensitive].reshape(-1).long()
@@ -111,12 +112,14 @@ class AdjustedNetwork(Conditioning):
 
     @property
     def includes_ends(self) -> bool:
+        # unlike a conditioned network, it is not trained at rays: the corners are as good as others
         return True
 
     def training_task(self, objectives: Sequence[Objective]) -> TrainingTask:
         """Train both heads on cross-entropies; after each epoch, fit the adjustment to the gap."""
+        # decisions at another threshold are adjusted as those at 0.5 are
         gap = self._check_gap(getattr(objectives[1], "wrapped", objectives[1]))
-        label = copy.copy(objectives[0])
+        label = copy.copy(objectives[0])  # the caller's reads the one output of the whole network
         label.output = LABEL
         fit = partial(self.fit_adjustment, gap=gap)
         losses = (label, GroupCrossEntropy(gap))

@@ -10,7 +10,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods.base import DirichletRays, FixedRays, Gram, State, like_losses
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
-from paretocosmos.pareto.scalarize import floored
+from paretocosmos.pareto.scalarize import apply_floor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Linear(DirichletRays):
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
-        return like_losses(floored(rays, self.floor), losses), state
+        return like_losses(apply_floor(rays, self.floor), losses), state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,9 +144,9 @@ class Separate(FixedRays):
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
-        return like_losses(floored(rays, self.floor), losses), state
+        return like_losses(apply_floor(rays, self.floor), losses), state
 
     def quality(self, front: Front) -> float:
-        shares = floored(torch.tensor(front.rays), self.floor).numpy()
+        shares = apply_floor(torch.tensor(front.rays), self.floor).numpy()
         values = np.where(shares > 0, front.values, 0.0)  # another objective may have no number
         return -float((shares * values).sum(axis=1).min())

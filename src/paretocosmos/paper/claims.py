@@ -26,7 +26,7 @@ from paretocosmos.paper.results import (
     is_significant,
 )
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.metrics import covered
+from paretocosmos.pareto.metrics import coverage
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.toys import ToyProblem
 
@@ -316,7 +316,9 @@ def _ablation_row(grid: Grid) -> AblationRow:
 
     volumes, spans = means(1, alphas, "hypervolume"), means(1, alphas, "span")
     dominated = [
-        max(covered(get_front(grid[penalties[0], a]), get_front(grid[p, a])) for p in penalties[1:])
+        max(
+            coverage(get_front(grid[penalties[0], a]), get_front(grid[p, a])) for p in penalties[1:]
+        )
         for a in alphas
     ]
     return AblationRow(

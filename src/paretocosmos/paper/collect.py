@@ -38,7 +38,7 @@ from paretocosmos.paper.results import (
 from paretocosmos.paper.schema import read_cell
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import span
-from paretocosmos.pareto.rays import each_alone
+from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.runs.record import list_validation_fronts
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def collect_experiment(
     return ExperimentResult(
         **fields,
         volume=compute_spread([numbers[volume_name(first)] for numbers in metrics]),
-        volume_of="ideal point" if each_alone(first["fixed_rays"]) else "front",
+        volume_of="ideal point" if has_only_corners(first["fixed_rays"]) else "front",
         metrics={
             name: _spread_if_known([numbers.get(name) for numbers in metrics])
             for name in metrics[0]
@@ -324,7 +324,7 @@ def _sum_seconds(records: Sequence[Record], share: float) -> Seconds:
 def _task_errors(runs: Sequence[FinishedRun]) -> Tasks | None:
     """Misclassification task by task, `None` if it is not known of every task."""
     names = runs[0].test.names
-    alone = each_alone(runs[0].record["fixed_rays"])
+    alone = has_only_corners(runs[0].record["fixed_rays"])
     rates = [[_task_error(run, n, alone=alone) for n in range(len(names))] for run in runs]
     if not all(math.isfinite(rate) for row in rates for rate in row):
         return None

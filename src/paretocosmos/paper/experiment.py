@@ -33,7 +33,7 @@ from paretocosmos.io.trust import modules_of
 from paretocosmos.paper.published import get_problem_defaults
 from paretocosmos.paper.recipe import Experiment
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.rays import each_alone
+from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.runs.checkpoint import clean_run_folder
 from paretocosmos.runs.record import KINDS, read_record
 from paretocosmos.training.fit import Progress, fit
@@ -134,7 +134,7 @@ def train_experiment(
             progress=progress,
             report=False,
         )
-        single_task = each_alone(runs[0].record["fixed_rays"])
+        single_task = has_only_corners(runs[0].record["fixed_rays"])
 
     error: str | None = None
     packages: tuple[str, ...] = ()
@@ -248,7 +248,7 @@ def volume_name(record: Record) -> str:
     >>> volume_name({"fixed_rays": [[1, 0], [0, 1]]}), volume_name({"fixed_rays": None})
     ('hypervolume_ideal', 'hypervolume')
     """
-    return "hypervolume_ideal" if each_alone(record["fixed_rays"]) else "hypervolume"
+    return "hypervolume_ideal" if has_only_corners(record["fixed_rays"]) else "hypervolume"
 
 
 def get_seconds(record: Record, phase: str) -> float:

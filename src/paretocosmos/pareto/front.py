@@ -96,32 +96,32 @@ class Front:
         return f"Front of {len(self)} rays, {', '.join(self.names)}, on {self.split}"
 
     def _grid(self, width: int) -> Grid:
-        """A few of its rays from end to end: weights, values, and metrics that have room."""
+        """Tabulate a few rays from end to end: weights, values, and metrics that have room."""
         rows = pick_evenly(len(self), ROWS)
-        weights = 1 if self.objectives == 2 else self.objectives  # the other one follows
-        columns = {f"weight_{n}": self.rays[:, at] for at, n in enumerate(self.names[:weights])}
+        weights = 1 if self.objectives == 2 else self.objectives  # the second follows
+        columns = {f"weight_{n}": self.rays[:, j] for j, n in enumerate(self.names[:weights])}
         columns |= dict(zip(self.names, self.values.T, strict=True))
         room = width - sum(2 + max(len(name), 6) for name in columns)
         for name, values in self.metrics.items():
             room -= 2 + max(len(name), 6)
             if room >= 0:
                 columns[name] = values
-        cells = [[format_number(float(values[at])) for values in columns.values()] for at in rows]
+        cells = [[format_number(float(values[n])) for values in columns.values()] for n in rows]
         absent = [name for name in self.metrics if name not in columns]
-        said = [f"{len(rows)} of {len(self)} rays"] * (len(rows) < len(self))
-        said += [f"also {', '.join(absent)}"] * bool(absent)
-        notes = [f"{'; '.join(said)}: `.to_frame()` has all"] if said else []
+        remarks = [f"{len(rows)} of {len(self)} rays"] * (len(rows) < len(self))
+        remarks += [f"also {', '.join(absent)}"] * bool(absent)
+        notes = [f"{'; '.join(remarks)}: `.to_frame()` has all"] if remarks else []
         return Grid(self._title(), list(columns), cells, notes)
 
     def __eq__(self, other: object) -> bool:
-        """Equal to the last bit in everything that is stored."""
+        """Compare everything that is stored, to the last bit."""
         return isinstance(other, Front) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside, as for numpy's own
 
     def __reduce__(self) -> tuple[Any, ...]:  # copies and pickles: a mapping proxy has neither
-        given = (self.rays, self.values, self.names, self.reference, dict(self.metrics))
-        return Front, (*given, self.split, dict(self.provenance))
+        arrays = (self.rays, self.values, self.names, self.reference, dict(self.metrics))
+        return Front, (*arrays, self.split, dict(self.provenance))
 
     @property
     def objectives(self) -> int:
@@ -130,7 +130,7 @@ class Front:
 
     @property
     def non_dominated(self) -> npt.NDArray[np.bool_]:
-        """``[N]``: which points no other point dominates (duplicates all count; NaN never)."""
+        """The points that no other point dominates ``[N]`` (duplicates all count; NaN never)."""
         import moocore
 
         # moocore lets a point with a NaN dominate; a value that does not exist beats nothing
@@ -139,12 +139,12 @@ class Front:
         return keep
 
     def filter(self) -> "Front":
-        """The front without its dominated points."""
+        """Return the front without its dominated points."""
         return self.take(self.non_dominated)
 
-    def take(self, which: npt.ArrayLike) -> "Front":
-        """Some of its points, by index or by a mask ``[N]``."""
-        keep = np.asarray(which)
+    def take(self, points: npt.ArrayLike) -> "Front":
+        """Return some of its points, by index or by a mask ``[N]``."""
+        keep = np.asarray(points)
         return Front(
             rays=self.rays[keep],
             values=self.values[keep],
@@ -156,20 +156,20 @@ class Front:
         )
 
     def join(self, *others: "Front") -> "Front":
-        """Its points and those of others after them, on the same objectives and split."""
-        every = (self, *others)
-        kinds = {(f.names, tuple(f.reference), f.split, frozenset(f.metrics)) for f in every}
+        """Return its points and those of others after them, on the same objectives and split."""
+        fronts = (self, *others)
+        kinds = {(f.names, tuple(f.reference), f.split, frozenset(f.metrics)) for f in fronts}
         if len(kinds) > 1:
             raise ConfigurationError(
                 "fronts that are joined need the same objectives, reference point, split and "
-                "metrics, found " + " and ".join(front._title() for front in every)
+                "metrics, found " + " and ".join(front._title() for front in fronts)
             )
         return Front(
-            rays=np.concatenate([front.rays for front in every]),
-            values=np.concatenate([front.values for front in every]),
+            rays=np.concatenate([front.rays for front in fronts]),
+            values=np.concatenate([front.values for front in fronts]),
             names=self.names,
             reference=self.reference,
-            metrics={n: np.concatenate([f.metrics[n] for f in every]) for n in self.metrics},
+            metrics={n: np.concatenate([f.metrics[n] for f in fronts]) for n in self.metrics},
             split=self.split,
             provenance=self.provenance,
         )
@@ -207,7 +207,7 @@ class Front:
         return get_point(self, best)
 
     def plot(self, *others: "Front", title: str = "") -> "Picture":
-        """A picture of the front, which a notebook shows and ``.save("front.png")`` writes.
+        """Draw the front: a picture that a notebook shows and ``.save("front.png")`` writes.
 
         Args:
             others: fronts with the same objectives, to be drawn with it.
@@ -218,7 +218,7 @@ class Front:
         return Picture(front_figure([self, *others], title=title))
 
     def to_frame(self) -> "pd.DataFrame":
-        """A row per ray: its weights, the values and metrics it reaches, and whether it stands.
+        """Return a row per ray: weights, values, metrics, and whether it is non-dominated.
 
         >>> front = Front([[1, 0], [0, 1]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
         >>> list(front.to_frame().columns)
@@ -229,11 +229,11 @@ class Front:
 
         weights = {f"weight_{name}": w for name, w in zip(self.names, self.rays.T, strict=True)}
         values = dict(zip(self.names, self.values.T, strict=True))
-        stands = {"non_dominated": self.non_dominated}
-        return pd.DataFrame(weights | values | dict(self.metrics) | stands)
+        best = {"non_dominated": self.non_dominated}
+        return pd.DataFrame(weights | values | dict(self.metrics) | best)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and strings, ready for JSON; a number that does not exist is `None`."""
+        """Return plain lists and strings for JSON; a number that does not exist is `None`."""
         return {
             "rays": self.rays.tolist(),
             "values": _to_lists(self.values),
@@ -246,19 +246,19 @@ class Front:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Front":
-        """The inverse of `to_dict`."""
+        """Build a front from what `to_dict` returned."""
         from paretocosmos.io.schema.models import check_front
 
         check_front(content)
-        return cls(**{one.name: content[one.name] for one in fields(cls)})
+        return cls(**{key.name: content[key.name] for key in fields(cls)})
 
     def to_json(self) -> str:
-        """One JSON object."""
+        """Return one JSON object as text."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Front":
-        """The inverse of `to_json`; the numbers come back bit for bit."""
+        """Build a front from what `to_json` returned; the numbers are the same bit for bit."""
         try:
             content: Any = parse_json(text)
         except (RecursionError, ValueError) as error:  # nested too deeply, too many digits
@@ -303,7 +303,7 @@ class Point:
         return numbers[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, ready for JSON; a number that does not exist is `None`."""
+        """Return plain lists and numbers for JSON; a number that does not exist is `None`."""
 
         def to_json(value: float) -> float | None:
             return value if math.isfinite(value) else None

@@ -64,7 +64,7 @@ def sample_rays(
 
 
 def even_rays(count: int, objectives: int, *, seed: int = 0, ends: bool = False) -> Tensor:
-    """Rays spread evenly, for evaluating a front.
+    """Return rays spread evenly, for evaluating a front.
 
     Two objectives: equal angles from 0.1 to pi/2 - 0.1, as in the paper. Three: a Fibonacci lattice
     on the positive octant of the sphere. More: points of the simplex pushed apart (Riesz energy)
@@ -98,14 +98,14 @@ def even_rays(count: int, objectives: int, *, seed: int = 0, ends: bool = False)
         angles = torch.linspace(MARGIN, math.pi / 2 - MARGIN, count, dtype=torch.float64)
         points = torch.stack([angles.cos(), angles.sin()], dim=1)
     elif objectives == 3:
-        points = _fibonacci_octant(count)
+        points = _spread_on_octant(count)
     else:
         points = 0.9 * _minimise_energy(count, objectives, seed) + 0.1 / objectives
     return (points / points.sum(dim=1, keepdim=True)).float()
 
 
 def _spread_to_corners(count: int, objectives: int, seed: int) -> Tensor:
-    """Even rays whose outermost are the corners of the simplex."""
+    """Return even rays whose outermost are the corners of the simplex."""
     if objectives == 2:
         weights = torch.linspace(1, 0, count)
         return torch.stack([weights, 1 - weights], dim=1)
@@ -145,8 +145,8 @@ def as_rays(
         )
     try:
         # an array is copied, or torch would warn of one that cannot be written to
-        given = rays.copy() if isinstance(rays, np.ndarray) else rays
-        tensor = torch.as_tensor(given, dtype=torch.float32)
+        values = rays.copy() if isinstance(rays, np.ndarray) else rays
+        tensor = torch.as_tensor(values, dtype=torch.float32)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
             f"a ray must be {objectives} numbers that sum to 1, found {rays!r}"
@@ -160,17 +160,17 @@ def as_rays(
         )
     if not bool(torch.isfinite(tensor).all()) or bool((tensor < 0).any()):
         raise ConfigurationError(
-            f"a ray must have finite entries >= 0; found {_first_bad(tensor)}: use values such as "
-            + ",".join(f"{1 / objectives:.3g}" for _ in range(objectives))
+            f"a ray must have finite entries >= 0; found {_find_bad_ray(tensor)}: use values such "
+            "as " + ",".join(f"{1 / objectives:.3g}" for _ in range(objectives))
         )
     total = tensor.sum(dim=1, keepdim=True)
     worst = float(total[(total - 1).abs().argmax()])
     if abs(worst - 1) <= CLOSE:
         return tensor
-    said = f"the entries of a ray sum to 1, found a sum of {worst:g}"
+    problem = f"the entries of a ray sum to 1, found a sum of {worst:g}"
     if off_simplex == "refuse" or not bool((total > 0).all()):
-        raise ConfigurationError(f"{said}: divide the ray by its sum")
-    warnings.warn(f"{said}: they are divided by it", UserWarning, stacklevel=3)
+        raise ConfigurationError(f"{problem}: divide the ray by its sum")
+    warnings.warn(f"{problem}: they are divided by it", UserWarning, stacklevel=3)
     return tensor / total
 
 
@@ -178,31 +178,31 @@ def _order_by_name(weights: Mapping[str, float], names: Sequence[str]) -> list[f
     """Return weights in the order of the objectives."""
     if not names:
         raise ConfigurationError(f"a ray must be numbers, one per objective, found {weights!r}")
-    found = dict.fromkeys(names, 0.0)
-    for given, weight in weights.items():
-        entropies = [name for name in names if name.endswith("cross_entropy")]
-        alias = given == "accuracy" and len(entropies) == 1
-        name = entropies[0] if alias and given not in found else given
-        if name not in found:
-            raise unknown("objective", str(given), names)
-        found[name] = weight
-    return list(found.values())
+    by_objective = dict.fromkeys(names, 0.0)
+    entropies = [name for name in names if name.endswith("cross_entropy")]
+    for name, weight in weights.items():
+        if name == "accuracy" and name not in by_objective and len(entropies) == 1:
+            name = entropies[0]
+        if name not in by_objective:
+            raise unknown("objective", str(name), names)
+        by_objective[name] = weight
+    return list(by_objective.values())
 
 
-def each_alone(rays: npt.ArrayLike | None) -> bool:
-    """Return whether rays are the corners of the simplex, a network for each objective alone.
+def has_only_corners(rays: npt.ArrayLike | None) -> bool:
+    """Return True if rays are the corners of the simplex, a network for each objective alone.
 
     Such points are no front, but their ideal point counts.
 
-    >>> each_alone([[1, 0], [0, 1]]), each_alone([[0.5, 0.5]]), each_alone(None)
+    >>> has_only_corners([[1, 0], [0, 1]]), has_only_corners([[0.5, 0.5]]), has_only_corners(None)
     (True, False, False)
     """
-    found = np.asarray([] if rays is None else rays)
-    return len(found) > 1 and np.array_equal(found, np.eye(len(found)))
+    values = np.asarray([] if rays is None else rays)
+    return len(values) > 1 and np.array_equal(values, np.eye(len(values)))
 
 
 def check_alpha(alpha: Alpha, objectives: int | None = None) -> tuple[float, ...]:
-    """Check the Dirichlet parameter and give it as a tuple, one number per objective if known."""
+    """Return the Dirichlet parameter as a tuple, one number per objective if known; check it."""
     try:
         values = tuple(float(a) for a in (alpha if isinstance(alpha, Iterable) else (alpha,)))
     except (TypeError, ValueError):
@@ -221,12 +221,13 @@ def check_alpha(alpha: Alpha, objectives: int | None = None) -> tuple[float, ...
     return values
 
 
-def _first_bad(tensor: Tensor) -> list[float]:
+def _find_bad_ray(tensor: Tensor) -> list[float]:
     bad = ~torch.isfinite(tensor).all(dim=1) | (tensor < 0).any(dim=1)
     return [round(value, 6) for value in tensor[bad][0].tolist()]
 
 
-def _fibonacci_octant(count: int) -> Tensor:
+def _spread_on_octant(count: int) -> Tensor:
+    """Return points of a Fibonacci lattice on the positive octant of the sphere."""
     # Equal-area: the height is uniform on a sphere; the golden ratio spreads the azimuth.
     index = torch.arange(count, dtype=torch.float64)
     height = (index + 0.5) / count
@@ -254,8 +255,10 @@ def _minimise_energy(count: int, objectives: int, seed: int, steps: int = 300) -
     return logits.detach().softmax(dim=1)
 
 
+# Places of a table of the Beta distribution.
 POINTS = 2**14
-TAIL = 37.0  # exp(-37) is what float64 can tell from 1
+# exp(-37) is the smallest number that float64 can tell from 0 beside 1.
+TAIL = 37.0
 
 
 def stratified_rays(
@@ -299,22 +302,16 @@ def stratified_rays(
     order = torch.rand(shape, generator=generator, dtype=torch.float64).argsort(dim=1)
     within = torch.rand(shape, generator=generator, dtype=torch.float64)
     uniform = ((order + within) / groups).flatten(0, 1).numpy()
-    left = np.ones(steps * groups)
+    remaining = np.ones(steps * groups)
     rays = np.empty((steps * groups, objectives))
-    for j in range(objectives - 1):
-        logits = _compute_quantiles(uniform[:, j], concentration[j], sum(concentration[j + 1 :]))
-        rays[:, j] = left * _sigmoid(logits)
-        left = left * _sigmoid(-logits)
-    rays[:, -1] = left
+    for j in range(objectives - 1):  # stick breaking, from the first objective on
+        shares, logits = _tabulate_beta(concentration[j], sum(concentration[j + 1 :]))
+        quantiles = np.interp(uniform[:, j], shares, logits)
+        rays[:, j] = remaining * _compute_sigmoid(quantiles)
+        # not 1 - x, which has few digits where x is close to 1
+        remaining = remaining * _compute_sigmoid(-quantiles)
+    rays[:, -1] = remaining
     return torch.from_numpy(rays).float()
-
-
-def _compute_quantiles(
-    uniform: npt.NDArray[np.float64], a: float, b: float
-) -> npt.NDArray[np.float64]:
-    """Quantiles of Beta(a, b) at `uniform`, as log(x / (1 - x))."""
-    shares, logits = _tabulate_beta(a, b)
-    return np.interp(uniform, shares, logits)
 
 
 @cache
@@ -333,5 +330,5 @@ def _tabulate_beta(a: float, b: float) -> tuple[npt.NDArray[np.float64], npt.NDA
     return shares / shares[-1], logits
 
 
-def _sigmoid(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _compute_sigmoid(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.exp(-np.logaddexp(0, -logits))

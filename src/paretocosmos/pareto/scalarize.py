@@ -8,21 +8,11 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 
-__all__ = [
-    "Alignment",
-    "cosmos_loss",
-    "cosmos_weights",
-    "floored",
-    "linear_loss",
-    "tchebycheff_loss",
-    "tchebycheff_weights",
-]
-
 Alignment = Literal["ray", "inverse"]
 
 
 def linear_loss(losses: Tensor, ray: Tensor) -> Tensor:
-    """The weighted sum r·L over the last axis.
+    """Compute the weighted sum r·L over the last axis.
 
     >>> linear_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.5, 0.5]))
     tensor(1.5000)
@@ -30,10 +20,10 @@ def linear_loss(losses: Tensor, ray: Tensor) -> Tensor:
     return (losses * ray).sum(dim=-1)
 
 
-def floored(ray: Tensor, floor: float) -> Tensor:
-    """A ray moved towards the centre until no entry is below a floor: f + (1 - J f) r.
+def apply_floor(ray: Tensor, floor: float) -> Tensor:
+    """Move a ray towards the centre until no entry is below a floor: f + (1 - J f) r.
 
-    >>> floored(torch.tensor([1.0, 0.0]), 0.25)
+    >>> apply_floor(torch.tensor([1.0, 0.0]), 0.25)
     tensor([0.7500, 0.2500])
     """
     objectives = ray.shape[-1]
@@ -46,7 +36,7 @@ def floored(ray: Tensor, floor: float) -> Tensor:
 
 
 def tchebycheff_loss(losses: Tensor, ray: Tensor, *, smoothing: float = 0.0) -> Tensor:
-    r"""The weighted Tchebycheff scalarization, the largest r_j L_j, or a smooth one.
+    r"""Compute the weighted Tchebycheff scalarization, the largest r_j L_j, or a smooth one.
 
     .. math:: \max_j r_j L_j, \qquad \mu \log \sum_j \exp(r_j L_j / \mu)
 
@@ -66,7 +56,7 @@ def tchebycheff_loss(losses: Tensor, ray: Tensor, *, smoothing: float = 0.0) -> 
 
 
 def tchebycheff_weights(losses: Tensor, ray: Tensor, *, smoothing: float = 0.0) -> Tensor:
-    r"""The gradient of `tchebycheff_loss` by the losses: what each loss weighs.
+    r"""Compute the gradient of `tchebycheff_loss` by the losses: what each loss weighs.
 
     .. math:: r_j \, \mathrm{softmax}(r \circ L / \mu)_j
 
@@ -80,14 +70,15 @@ def tchebycheff_weights(losses: Tensor, ray: Tensor, *, smoothing: float = 0.0) 
     weighed = ray * losses
     if smoothing > 0:
         return ray * (weighed / smoothing).softmax(dim=-1)
-    places = torch.arange(weighed.shape[-1], device=weighed.device)
-    return torch.where(places == weighed.argmax(dim=-1, keepdim=True), ray, 0.0)
+    # comparing indices, not values: of equals only the first has a weight
+    index = torch.arange(weighed.shape[-1], device=weighed.device)
+    return torch.where(index == weighed.argmax(dim=-1, keepdim=True), ray, 0.0)
 
 
 def cosmos_loss(
     losses: Tensor, ray: Tensor, *, penalty: float, alignment: Alignment = "ray"
 ) -> Tensor:
-    r"""The COSMOS loss: a weighted sum that also rewards losses lying along the ray.
+    r"""Compute the COSMOS loss: a weighted sum that also rewards losses lying along the ray.
 
     .. math:: r^\top L - \lambda \frac{d^\top L}{\|d\| \, \|L\|}
 
@@ -112,20 +103,18 @@ def cosmos_loss(
     >>> cosmos_loss(torch.tensor([1.0, 1.0]), torch.tensor([0.5, 0.5]), penalty=2.0)
     tensor(-1.)
     """
-    losses, ray, toward = _check_inputs(losses, ray, penalty, alignment)
+    losses, ray, direction = _check_inputs(losses, ray, penalty, alignment)
     value = linear_loss(losses, ray)
-    return (
-        value
-        if penalty == 0
-        else value
-        - penalty * _compute_cosine(losses, toward, _get_smallest_square(losses, penalty))
-    )
+    if penalty == 0:
+        return value
+    least = _get_smallest_square(losses, penalty)
+    return value - penalty * _compute_cosine(losses, direction, least)
 
 
 def cosmos_weights(
     losses: Tensor, ray: Tensor, *, penalty: float, alignment: Alignment = "ray"
 ) -> Tensor:
-    r"""The gradient of `cosmos_loss` by the losses: the weight of each loss in the backward pass.
+    r"""Compute the gradient of `cosmos_loss` by the losses: their weights in the backward pass.
 
     .. math:: r - \frac{\lambda}{\|d\| \, \|L\|} \Big( d - \frac{d^\top L}{\|L\|^2} L \Big)
 
@@ -135,20 +124,22 @@ def cosmos_weights(
     >>> cosmos_weights(torch.tensor([1.0, 0.0]), torch.tensor([0.5, 0.5]), penalty=0.0)
     tensor([0.5000, 0.5000])
     """
-    losses, ray, toward = _check_inputs(losses, ray, penalty, alignment)
+    losses, ray, direction = _check_inputs(losses, ray, penalty, alignment)
     if penalty == 0:
         return ray.expand_as(losses)
     squared = (losses * losses).sum(dim=-1, keepdim=True)
-    norms = squared * (toward * toward).sum(dim=-1, keepdim=True)
-    along = (losses * toward).sum(dim=-1, keepdim=True) / squared
-    across = (toward - losses * along) / norms.sqrt()
+    norms = squared * (direction * direction).sum(dim=-1, keepdim=True)
+    along = (losses * direction).sum(dim=-1, keepdim=True) / squared
+    # the part of d that is orthogonal to L
+    across = (direction - losses * along) / norms.sqrt()
+    # no `where` inside: nobody differentiates this, so a NaN on the other branch does no harm
     return torch.where(squared > _get_smallest_square(losses, penalty), ray - penalty * across, ray)
 
 
 def _check_inputs(
     losses: Tensor, ray: Tensor, penalty: float, alignment: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Losses and ray in float32 or better, and the direction the losses are pulled to."""
+    """Return losses and ray in float32 or better, and the direction losses are pulled to."""
     if not 0 <= penalty < math.inf:
         raise ConfigurationError(f"`penalty` must be finite and at least 0, found {penalty}")
     if alignment not in ("ray", "inverse"):
@@ -166,8 +157,8 @@ def _check_inputs(
     losses = losses.to(torch.promote_types(losses.dtype, torch.float32))
     ray = ray.to(losses.dtype)
     # 1/r only matters up to its length; the floor keeps a zero entry finite
-    toward = ray if alignment == "ray" else ray.clamp_min(1e-6).reciprocal()
-    return losses, ray, toward
+    direction = ray if alignment == "ray" else ray.clamp_min(1e-6).reciprocal()
+    return losses, ray, direction
 
 
 def _check_smoothing(smoothing: float) -> None:
@@ -176,15 +167,15 @@ def _check_smoothing(smoothing: float) -> None:
 
 
 def _get_smallest_square(losses: Tensor, penalty: float) -> float:
-    """Squared lengths of losses up to this one are too inexact, or their gradients too large."""
+    """Return the squared length up to which it is too inexact, or its gradient too large."""
     return 16 * torch.finfo(losses.dtype).tiny * max(1.0, penalty / 64)
 
 
-def _compute_cosine(losses: Tensor, toward: Tensor, least: float) -> Tensor:
+def _compute_cosine(losses: Tensor, direction: Tensor, least: float) -> Tensor:
     squared = losses.square().sum(dim=-1)
-    norms = squared * toward.square().sum(dim=-1)
+    norms = squared * direction.square().sum(dim=-1)
     defined = squared > least
     # where() twice: the gradient of the branch not taken must be finite too
     # divided by sqrt, not times rsqrt: the latter's gradient overflows float32 for losses of 1e-14
     length = torch.where(defined, norms, 1.0).sqrt()
-    return torch.where(defined, linear_loss(losses, toward) / length, 0.0)
+    return torch.where(defined, linear_loss(losses, direction) / length, 0.0)

@@ -213,6 +213,7 @@ def find_closest(front: Front, criteria: Criteria) -> int:
         spread = float(np.nanmax(values) - np.nanmin(values)) if np.isfinite(values).any() else 1
         excess = np.maximum(side * (values - bound), 0) / (spread or 1)
         total += np.where(np.isnan(excess), np.inf, excess)
+    # a constant classifier has no gap at all, but nobody wants to be told of it first
     last = find_constant(front) if not criteria.allow_constant else np.zeros(len(front), dtype=bool)
     return int(np.lexsort((front.values[:, 0], total, last))[0])
 
@@ -290,7 +291,7 @@ def _compute_distance(front: Front, near: Mapping[str, float] | Sequence[float])
 
 
 def _explain_infeasibility(front: Front, criteria: Criteria, cost: Array) -> str:
-    """Say why no point can be chosen, how close one comes, and the way out."""
+    """Explain why no point can be chosen, how close one comes, and the way out."""
     if not np.isfinite(cost).any():
         return (
             f"no ray has a number to choose by on {front.split}: a group or a class may be missing "
@@ -339,9 +340,9 @@ def find_neighbours(rays: Array, index: int) -> list[tuple[Array, int | None]]:
         sides = [np.flatnonzero(sign * along > 1e-9) for sign in (1, -1)]
         nearest = [int(side[distances[side].argmin()]) for side in sides if len(side)]
     else:
-        others = np.flatnonzero(distances > 1e-9)
-        order = np.linalg.norm(candidates[others] - rays[index], axis=1).argsort(kind="stable")
-        nearest = others[order][: 2 * (objectives - 1)].tolist()
+        rest = np.flatnonzero(distances > 1e-9)
+        order = np.linalg.norm(candidates[rest] - rays[index], axis=1).argsort(kind="stable")
+        nearest = rest[order][: 2 * (objectives - 1)].tolist()
     return [(candidates[n], n if n < len(rays) else None) for n in nearest]
 
 
@@ -370,9 +371,9 @@ def interpolate_point(front: Front, criteria: Criteria, index: int) -> Point:
             continue
         reachable = 1.0
         for name, bound, side in criteria.bounds():
-            here, there = columns[name][index], columns[name][neighbour]
-            if side * there > side * bound:
-                reachable = min(reachable, (bound - here) / (there - here))
+            low, high = columns[name][index], columns[name][neighbour]
+            if side * high > side * bound:  # the line crosses the bound between the two
+                reachable = min(reachable, (bound - low) / (high - low))
         reached = cost[index] + reachable * (cost[neighbour] - cost[index])
         if reachable < 1 and reached < best:
             best, share, toward = reached, float(reachable), neighbour

@@ -12,7 +12,7 @@ import numpy as np
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import ideal, ideal_hypervolume
-from paretocosmos.pareto.rays import each_alone
+from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.plotting.style import (
     ANCHORS,
     HAIRLINE,
@@ -69,7 +69,7 @@ def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
 def has_line(front: Front) -> bool:
     """Return True if a line through the non-dominated points of a front is meaningful."""
     several = front.non_dominated.sum() > 1
-    apart = is_separate(front) or each_alone(front.rays)
+    apart = is_separate(front) or has_only_corners(front.rays)
     return front.objectives == 2 and bool(several) and not apart
 
 
@@ -80,7 +80,7 @@ def draw_panel(
     format_axes(axes, labels[pair[0]], labels[pair[1]])
     for front, mark in zip(fronts, cycle(MARKS)):
         _draw_points(axes, front, mark, pair)
-        if each_alone(front.rays):
+        if has_only_corners(front.rays):
             _draw_ideal(axes, front, mark, pair)
     points = np.concatenate([front.values for front in fronts])[:, pair]
     (left, bottom), (right, top) = pad_limits(points.min(axis=0), points.max(axis=0))
@@ -288,7 +288,7 @@ def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
     with open_sheet(title) as figure:
         draw = draw_pair if drawn[0].objectives == 2 else draw_grid
         draw(figure, drawn)
-        beside = any(each_alone(front.rays) for front in drawn)  # a pair below each other
+        beside = any(has_only_corners(front.rays) for front in drawn)  # a pair below each other
         columns = 2 if beside else 3
         figure.legend(handles=_legend(drawn), loc="outside lower left", ncols=columns)
     return figure
@@ -346,7 +346,7 @@ def _legend(fronts: list[Front]) -> list["Line2D"]:
                 label=f"{label}: hypervolume {compute_volume(front):.4f}",
             )
         )
-        if each_alone(front.rays):
+        if has_only_corners(front.rays):
             text = f"{label}: ideal point, {ideal_hypervolume(front):.4f}"
             handles.append(copy.copy(handles[-1]))
             handles[-1].set(marker="*", markersize=math.sqrt(STAR * mark.size), label=text)

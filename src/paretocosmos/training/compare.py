@@ -24,7 +24,7 @@ from paretocosmos.errors import (
 )
 from paretocosmos.io.files import remove_leftovers
 from paretocosmos.nn.conditioning import list_networks
-from paretocosmos.pareto.rays import each_alone
+from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.problems import Problem, problem_name
 from paretocosmos.runs.folders import choose_folder, refuse_one_run, refuse_other
 from paretocosmos.runs.record import load_record
@@ -352,7 +352,7 @@ def _take_up(
 def _named(method: str, plan: Plan) -> Iterator[None]:
     """Warnings say whose they are; networks for one objective each need not be a front."""
     rays = plan.method.fixed_rays(len(plan.problem.objectives))
-    alone = rays is not None and each_alone(rays)
+    alone = rays is not None and has_only_corners(rays)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FrontWarning)
         yield

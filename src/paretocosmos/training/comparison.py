@@ -11,8 +11,8 @@ from paretocosmos.errors import FrontWarning
 from paretocosmos.io.files import write_json
 from paretocosmos.io.formatting import Grid
 from paretocosmos.pareto.front import Front
-from paretocosmos.pareto.metrics import MEANINGS, covered, front_report
-from paretocosmos.pareto.rays import each_alone
+from paretocosmos.pareto.metrics import MEANINGS, coverage, front_report
+from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.runs.run import PAGE, Run
 
 if TYPE_CHECKING:
@@ -94,7 +94,9 @@ class Comparison:
     def alone(self) -> list[str]:
         """The methods that train a network for every objective by itself."""
         return [
-            method for method, runs in self.runs.items() if each_alone(runs[0].record["fixed_rays"])
+            method
+            for method, runs in self.runs.items()
+            if has_only_corners(runs[0].record["fixed_rays"])
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,7 +133,7 @@ class Comparison:
 
         reached = [run.record["metrics"]["test"]["hypervolume"] for run in runs]
         shares = {
-            other: fmean(covered(a.front, b.front) for a, b in zip(runs, theirs, strict=True))
+            other: fmean(coverage(a.front, b.front) for a, b in zip(runs, theirs, strict=True))
             for other, theirs in self.runs.items()
             if other != method
         }

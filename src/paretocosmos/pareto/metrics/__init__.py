@@ -25,7 +25,7 @@ from paretocosmos.pareto.metrics.indicators import (
 from paretocosmos.pareto.metrics.order import (
     BEYOND,
     InvertedPairs,
-    covered,
+    coverage,
     dominated_share,
     inverted_pairs,
     monotonicity,
@@ -38,7 +38,7 @@ __all__ = [
     "InvertedPairs",
     "angle",
     "box_of",
-    "covered",
+    "coverage",
     "dominated_share",
     "expected_utility",
     "front_report",
@@ -81,7 +81,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
         "to reach",
     }
 )
-"""What each measure says, those to look at first first."""
+"""The meaning of each measure, in the order of their importance."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class FrontReport:
     by_objective: Mapping[str, Array]
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Ready for JSON; a number that does not exist (an angle to zeros) is `None`."""
+        """Return plain numbers for JSON; one that does not exist (an angle to zeros) is `None`."""
         return {
             "numbers": {name: _to_json(value) for name, value in self.numbers.items()},
             "by_objective": {
@@ -113,7 +113,7 @@ class FrontReport:
 def front_report(
     front: Front, separate: Front | None = None, *, draws: npt.ArrayLike | None = None
 ) -> FrontReport:
-    """Every measure of a front, its order, range and distance to `separate` before its hypervolume.
+    """Compute every measure of a front: order, range and distance first, hypervolume last.
 
     Args:
         front: what is judged.
@@ -139,6 +139,7 @@ def front_report(
     if separate is not None:
         by_objective["range_covered"] = range_covered(front, separate)
         least, most = box_of(separate)
+        # an objective that does not vary is not rescaled
         scale = np.where(most > least, most - least, 1.0)
         numbers |= {
             "range_covered": float(by_objective["range_covered"].min()),

@@ -22,7 +22,7 @@ def hypervolume(
     *,
     how: Literal["auto", "exact", "approximate"] = "auto",
 ) -> float:
-    """The volume between the front and the reference point; larger is better.
+    """Compute the volume between the front and the reference point; larger is better.
 
     Args:
         front: a front, or values ``[N, J]``, smaller is better.
@@ -80,7 +80,7 @@ def hypervolume(
 
 
 def ideal(front: Front) -> Array:
-    """``[J]``, the best value of every objective over all points: what no point can beat.
+    """Return the best value of every objective over all points ``[J]``, which no point can beat.
 
     A value that is NaN counts nothing; an objective without another has NaN.
 
@@ -92,7 +92,7 @@ def ideal(front: Front) -> Array:
 
 
 def ideal_hypervolume(front: Front) -> float:
-    """The hypervolume of the ideal point: a bound on that of the front.
+    """Compute the hypervolume of the ideal point: a bound on that of the front.
 
     With one network per objective it is what the paper's code reports for Single Task.
 
@@ -109,7 +109,7 @@ def ideal_hypervolume(front: Front) -> float:
 
 
 def box_of(front: Front) -> tuple[Array, Array]:
-    """The ideal and the nadir ``[J]`` of the non-dominated points: the box that they span.
+    """Return the ideal and the nadir ``[J]`` of the non-dominated points: the box they span.
 
     NaN where no point is without a NaN.
 
@@ -127,7 +127,9 @@ def box_of(front: Front) -> tuple[Array, Array]:
 def normalised_hypervolume(
     front: Front, box: tuple[npt.ArrayLike, npt.ArrayLike] | None = None
 ) -> float:
-    """The share of a box that the front dominates, which no choice of reference point inflates.
+    """Compute the share of a box that the front dominates.
+
+    Unlike the hypervolume, no choice of a far reference point inflates it.
 
     Args:
         front: whose points count; one beyond the box's ideal counts as if it lay on the edge.
@@ -150,20 +152,21 @@ def normalised_hypervolume(
     size = high - low
     if not (size > 0).all():
         return float("nan")
+    # beyond the ideal counts as on the edge, or the share could be above 1
     inside = np.maximum((front.values - low) / size, 0)
     inside = inside[(inside < 1).all(axis=1)]
     return hypervolume(inside, 1.0) if len(inside) else 0.0
 
 
-def range_covered(front: Front, of: Front | None = None) -> Array:
-    """The range of each objective over the rays, as a share of another front's range.
+def range_covered(front: Front, reference: Front | None = None) -> Array:
+    """Compute the range of each objective over the rays, as a share of another front's range.
 
     The extent of the non-dominated points, ``[J]``.
 
     Args:
         front: whose range is measured.
-        of: the front to compare with, such as that of `separate`; without one the extents are in
-            the objectives' own units.
+        reference: the front to compare with, such as that of `separate`; without one the extents
+            are in the objectives' own units.
 
     Returns:
         1 is all of the other's range, 0 a single point; NaN where the other has none.
@@ -175,17 +178,17 @@ def range_covered(front: Front, of: Front | None = None) -> Array:
     (array([0.25, 0.25]), array([0.25, 0.25]))
     """
     low, high = box_of(front)
-    if of is None:
+    if reference is None:
         return high - low
-    check_same_objectives(front, of, "of")
-    least, most = box_of(of)
+    check_same_objectives(front, reference, "reference")
+    least, most = box_of(reference)
     extent = most - least
     share: Array = (high - low) / np.where(extent > 0, extent, np.nan)
     return share
 
 
 def span(front: Front) -> float:
-    """Width of the front: the diagonal of the box around its non-dominated points.
+    """Compute the width of the front: the diagonal of the box of its non-dominated points.
 
     Known as maximum spread (Zitzler, Deb and Thiele 2000). NaN if no point is without a NaN.
     """
@@ -194,7 +197,7 @@ def span(front: Front) -> float:
 
 
 def spacing(front: Front) -> float:
-    """Unevenness of the non-dominated points: the deviation of nearest distances (Schott 1995).
+    """Compute the deviation of nearest distances of the non-dominated points (Schott 1995).
 
     0 for evenly spaced points, and for fewer than three.
     """
@@ -207,13 +210,17 @@ def spacing(front: Front) -> float:
 
 
 def angle(front: Front, *, alignment: Literal["ray", "inverse"] = "ray") -> float:
-    """The mean angle in degrees between values and rays (or 1/rays); what the penalty lowers."""
-    toward = front.rays if alignment == "ray" else 1 / np.maximum(front.rays, 1e-6)
-    norms = np.linalg.norm(front.values, axis=1) * np.linalg.norm(toward, axis=1)
+    """Compute the mean angle in degrees between values and rays (or 1/rays).
+
+    This is what the penalty of COSMOS lowers.
+    """
+    # the same floor as in `cosmos_loss`
+    directions = front.rays if alignment == "ray" else 1 / np.maximum(front.rays, 1e-6)
+    norms = np.linalg.norm(front.values, axis=1) * np.linalg.norm(directions, axis=1)
     defined = norms > 0
     if not defined.any():
         return float("nan")
-    cosine = (front.values * toward).sum(axis=1)[defined] / norms[defined]
+    cosine = (front.values * directions).sum(axis=1)[defined] / norms[defined]
     return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))).mean())
 
 
@@ -231,7 +238,7 @@ EVEN, DRAWN = 100, 2000
 
 
 def expected_utility(front: Front, *, scale: npt.ArrayLike | None = None) -> float:
-    r"""The weighted loss of the best point, averaged over all weights; smaller is better.
+    r"""Average the weighted loss of the best point over all weights; smaller is better.
 
     .. math:: E_w \min_n w \cdot v_n
 
@@ -256,15 +263,15 @@ def expected_utility(front: Front, *, scale: npt.ArrayLike | None = None) -> flo
     return float((weights @ (values / _check_scale(front, scale)).T).min(axis=1).mean())
 
 
-def igd_plus(front: Front, of: Front, *, scale: npt.ArrayLike | None = None) -> float:
-    """Distance by which the front is worse than another, averaged over the other's points.
+def igd_plus(front: Front, reference: Front, *, scale: npt.ArrayLike | None = None) -> float:
+    """Compute by how much the front is worse than another, averaged over the other's points.
 
     Ishibuchi's IGD+ (2015), from the other's non-dominated points to the nearest of the front's;
     where the front is better, nothing is counted. 0 is best.
 
     Args:
         front: what is judged.
-        of: what it is judged by, such as the front of `separate`.
+        reference: what it is judged by, such as the front of `separate`.
         scale: ``[J]``, what each objective is divided by.
 
     Returns:
@@ -277,14 +284,14 @@ def igd_plus(front: Front, of: Front, *, scale: npt.ArrayLike | None = None) -> 
     """
     import moocore
 
-    check_same_objectives(front, of, "of")
+    check_same_objectives(front, reference, "reference")
     sizes = _check_scale(front, scale)
-    points, goal = (one.values[one.non_dominated] / sizes for one in (front, of))
+    points, goal = (f.values[f.non_dominated] / sizes for f in (front, reference))
     return float(moocore.igd_plus(points, ref=goal)) if len(points) and len(goal) else float("nan")
 
 
 def _spread_weights(objectives: int) -> Array:
-    """Weights ``[n, J]`` that fill the simplex evenly."""
+    """Return weights ``[n, J]`` that fill the simplex evenly."""
     if objectives == 2:
         first = (np.arange(EVEN) + 0.5) / EVEN
         return np.stack([first, 1 - first], axis=1)

@@ -1,4 +1,4 @@
-"""Whether a front obeys the preference: its order, and which of its points are of no use."""
+"""Order of a front: does it obey the preference, and which of its points are dominated."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ DIGITS = 6
 
 
 def monotonicity(front: Front) -> Array:
-    """Correlation of an objective's weight with a lower value, for each objective ``[J]``.
+    """Compute how an objective's weight correlates with a lower value, for each ``[J]``.
 
     Spearman's rank correlation over rays between the weight and minus the value: 1 if more weight
     always lowers it, -1 if it always raises it, 0 if it does not matter. Ties share their ranks; a
@@ -43,8 +43,8 @@ class InvertedPairs:
     @property
     def share(self) -> Array:
         """``[J]``: 0 is best; 0 where no weights differ."""
-        found: Array = self.count / np.maximum(self.pairs, 1)
-        return found
+        share: Array = self.count / np.maximum(self.pairs, 1)
+        return share
 
 
 def inverted_pairs(front: Front, draws: npt.ArrayLike) -> InvertedPairs:
@@ -57,14 +57,15 @@ def inverted_pairs(front: Front, draws: npt.ArrayLike) -> InvertedPairs:
             the larger value in at least 97.5 % of them.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[1, 2], [3, 4]], ("loss", "gap"), (5, 5))
-    >>> found = inverted_pairs(front, [front.values] * 40)
-    >>> found.count.tolist(), found.share.tolist()
+    >>> pairs = inverted_pairs(front, [front.values] * 40)
+    >>> pairs.count.tolist(), pairs.share.tolist()
     ([0, 1], [0.0, 1.0])
     """
     drawn = _check_draws(front, draws)
     weights = front.rays.round(DIGITS)
     more = weights[:, None] > weights[None]
     larger = np.zeros(more.shape, dtype=np.int64)
+    # draw by draw: [draws, N, N, J] at once would take gigabytes for a large front
     for values in drawn:
         larger += values[:, None] > values[None]
     wrong = more & (larger >= BEYOND * len(drawn))
@@ -72,7 +73,7 @@ def inverted_pairs(front: Front, draws: npt.ArrayLike) -> InvertedPairs:
 
 
 def dominated_share(front: Front, noise: npt.ArrayLike | None = None) -> float:
-    """The share of rays that another ray's point dominates; 0 is best.
+    """Compute the share of rays that another ray's point dominates; 0 is best.
 
     Args:
         front: whose points are counted; one with a NaN counts as dominated.
@@ -87,47 +88,50 @@ def dominated_share(front: Front, noise: npt.ArrayLike | None = None) -> float:
     """
     if noise is None:
         return float(1 - front.non_dominated.mean())
-    given = np.asarray(noise, dtype=np.float64)
+    noise = np.asarray(noise, dtype=np.float64)
     missing = np.isnan(front.values).any(axis=1)
-    if given.shape == front.values.shape:
-        ahead = front.values[:, None] - front.values[None]
-        least = ERRORS * np.sqrt(given[:, None] ** 2 + given[None] ** 2)
-        by = np.all(ahead >= least, axis=2) & np.any(ahead > 0, axis=2)
+    if noise.shape == front.values.shape:
+        lead = front.values[:, None] - front.values[None]
+        # of a difference of independent numbers
+        errors = np.sqrt(noise[:, None] ** 2 + noise[None] ** 2)
+        dominated = np.all(lead >= ERRORS * errors, axis=2) & np.any(lead > 0, axis=2)
     else:
-        drawn = _check_draws(front, given)
-        often = np.zeros((len(front), len(front)), dtype=np.int64)
+        drawn = _check_draws(front, noise)
+        counts = np.zeros((len(front), len(front)), dtype=np.int64)
         for values in drawn:
-            often += _find_dominated(values, values)
-        by = often >= BEYOND * len(drawn)
-    return float(np.mean(np.any(by, axis=1) | missing))
+            counts += _find_dominated(values, values)
+        dominated = counts >= BEYOND * len(drawn)
+    return float(np.mean(np.any(dominated, axis=1) | missing))
 
 
-def covered(front: Front, by: Front) -> float:
-    """The share of the front's points that some point of another front dominates; 0 is best.
+def coverage(front: Front, rivals: Front) -> float:
+    """Compute the share of the front's points that another front dominates; 0 is best.
 
-    Zitzler and Thiele's coverage C(by, front) (1999), with strict dominance: as good everywhere
-    and better somewhere, so equal points do not count. `covered(a, b)` and `covered(b, a)` are two
-    numbers and need not add up to 1; `covered(a, a)` is `dominated_share(a)`.
+    Zitzler and Thiele's coverage C(rivals, front) (1999), with strict dominance: as good
+    everywhere and better somewhere, so equal points do not count. `coverage(a, b)` and
+    `coverage(b, a)` are two numbers and need not add up to 1; `coverage(a, a)` is
+    `dominated_share(a)`.
 
     Args:
         front: whose points are counted; one with a NaN is dominated by any that has none.
-        by: whose points dominate, with the same objectives; one with a NaN dominates nothing.
+        rivals: their points dominate, with the same objectives; one with a NaN dominates nothing.
 
     >>> rays, names = [[0.9, 0.1], [0.1, 0.9]], ("loss", "gap")
-    >>> one = Front(rays, [[0.3, 0.2], [0.5, 0.1]], names, (2, 2))
-    >>> two = Front(rays, [[0.3, 0.3], [0.4, 0.1]], names, (2, 2))
-    >>> covered(one, two), covered(two, one)
+    >>> first = Front(rays, [[0.3, 0.2], [0.5, 0.1]], names, (2, 2))
+    >>> second = Front(rays, [[0.3, 0.3], [0.4, 0.1]], names, (2, 2))
+    >>> coverage(first, second), coverage(second, first)
     (0.5, 0.5)
     """
-    check_same_objectives(front, by, "by")
-    rivals = by.values[by.non_dominated]  # what a dominated point dominates, they dominate too
+    check_same_objectives(front, rivals, "rivals")
+    # what a dominated point dominates, the one that dominates it dominates, too
+    best = rivals.values[rivals.non_dominated]
     values = front.values.copy()
     values[np.isnan(values).any(axis=1)] = np.inf
-    return float(_find_dominated(values, rivals).any(axis=1).mean())
+    return float(_find_dominated(values, best).any(axis=1).mean())
 
 
 def _find_dominated(values: Array, rivals: Array) -> npt.NDArray[np.bool_]:
-    """``[N, M]``: which of the rivals ``[M, J]`` dominate which of the values ``[N, J]``."""
+    """Return ``[N, M]``: which rivals ``[M, J]`` dominate which of the values ``[N, J]``."""
     no_worse = np.all(rivals[None] <= values[:, None], axis=2)
     better = np.any(rivals[None] < values[:, None], axis=2)
     return np.asarray(no_worse & better)
@@ -144,17 +148,18 @@ def _check_draws(front: Front, draws: npt.ArrayLike) -> Array:
 
 
 def _compute_spearman(first: Array, second: Array) -> float:
-    known = ~np.isnan(second)
-    if not known.any():
+    finite = ~np.isnan(second)
+    if not finite.any():
         return 0.0
-    one, two = (_compute_ranks(side[known]) for side in (first, second))
-    one, two = one - one.mean(), two - two.mean()
-    size = np.sqrt((one @ one) * (two @ two))
-    return float(np.clip(one @ two / size, -1, 1)) if size > 0 else 0.0
+    a, b = (_compute_ranks(values[finite]) for values in (first, second))
+    a, b = a - a.mean(), b - b.mean()
+    size = np.sqrt((a @ a) * (b @ b))
+    # equal weights or equal values have no order: 0, where numpy's corrcoef gives NaN
+    return float(np.clip(a @ b / size, -1, 1)) if size > 0 else 0.0
 
 
 def _compute_ranks(values: Array) -> Array:
-    """Places from the smallest on; equal values share the mean of theirs."""
-    _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
-    middle: Array = (np.cumsum(counts) - (counts - 1) / 2)[at]
-    return middle
+    """Return ranks from the smallest on; equal values share the mean of theirs."""
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Array = (np.cumsum(counts) - (counts - 1) / 2)[index]
+    return ranks

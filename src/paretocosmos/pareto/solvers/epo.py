@@ -28,7 +28,7 @@ class EpoWeights(NamedTuple):
 
 
 def epo(gram: Tensor, losses: Tensor, rays: Tensor) -> EpoWeights:
-    r"""The combination of gradients that moves the losses to the ray, or down along it.
+    r"""Compute the combination of gradients that moves the losses to the ray, or down along it.
 
     With m objectives, C the Gram matrix and
 
@@ -94,7 +94,7 @@ def epo(gram: Tensor, losses: Tensor, rays: Tensor) -> EpoWeights:
 
 
 def _build_programme(gram: Tensor, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:
-    """Both programmes as D ``[..., J + 1, J]`` and c ``[..., J]``: maximise cᵀw with Dw ≥ 0."""
+    """Return both programmes as D ``[..., J + 1, J]`` and c ``[..., J]``: max cᵀw with Dw ≥ 0."""
     # C times a positive number: the same programme
     longest = gram.diagonal(dim1=-2, dim2=-1).amax(dim=-1).clamp_min(TINY)
     gram = gram / longest[..., None, None]
@@ -117,7 +117,7 @@ def _build_programme(gram: Tensor, losses: Tensor, rays: Tensor) -> tuple[Tensor
 
 
 def _solve_interval(rows: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
-    """Two objectives: every row bounds w_1 from one side; the gain picks an end."""
+    """Solve for two objectives: every row bounds w_1 from one side; the gain picks an end."""
     first, second = rows.unbind(dim=-1)
     slope = second - first
     bound = second / slope
@@ -128,7 +128,7 @@ def _solve_interval(rows: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _solve_vertex(rows: Tensor, gain: Tensor) -> tuple[Tensor, Tensor]:
-    """More objectives: the dual simplex method, and by how much it can miss the best."""
+    """Solve for more objectives by the dual simplex method; also return how much it can miss."""
     gain = gain / gain.abs().amax(dim=-1, keepdim=True).clamp_min(TINY)
     point, prices = find_best_vertex(rows, gain, pivots=PIVOTS * gain.shape[-1])
     best = (gain + (prices.unsqueeze(-2) @ rows).squeeze(-2)).amax(dim=-1)
@@ -174,19 +174,19 @@ def find_best_vertex(rows: Tensor, gain: Tensor, *, pivots: int) -> Vertex:
     Vertex(point=tensor([0.7500, 0.2500]), prices=tensor([0.2500]))
     """
     m, n = rows.shape[-2:]
-    here = torch.arange(n + 1, device=rows.device)
+    index_range = torch.arange(n + 1, device=rows.device)
     identity = torch.eye(n, dtype=rows.dtype, device=rows.device).expand(*rows.shape[:-2], n, n)
     # without it, equal gains (a corner ray has none at all) make pivots go in circles
-    gain = gain + TIE * ((here[:n] + 1) * GOLDEN).frac()
+    gain = gain + TIE * ((index_range[:n] + 1) * GOLDEN).frac()
     # one row per variable, then the gain; one column per non-basic variable, then the constant
     tableau = torch.cat([identity, rows, gain.unsqueeze(-2)], dim=-2)
     tableau = torch.cat([tableau, torch.zeros_like(tableau[..., :1])], dim=-1)
     # x_k = 1 - the others; its column is then without a variable
-    corner = (here == gain.argmax(dim=-1, keepdim=True)).unsqueeze(-2)
+    corner = (index_range == gain.argmax(dim=-1, keepdim=True)).unsqueeze(-2)
     column = (tableau * corner).sum(dim=-1, keepdim=True)
-    row = torch.where(here == n, 1.0, -1.0).to(rows.dtype)
+    row = torch.where(index_range == n, 1.0, -1.0).to(rows.dtype)
     tableau = torch.where(corner, 0.0, tableau) + column * torch.where(corner, 0.0, row)
-    names = torch.full_like(here[:n], -1).expand(*rows.shape[:-2], n)
+    names = torch.full_like(index_range[:n], -1).expand(*rows.shape[:-2], n)
     for _ in range(pivots):
         lowest = tableau[..., :-1, -1].argmin(dim=-1, keepdim=True)
         index = lowest.unsqueeze(-1).expand(*lowest.shape, n + 1)
@@ -194,7 +194,7 @@ def find_best_vertex(rows: Tensor, gain: Tensor, *, pivots: int) -> Vertex:
         usable = (row[..., :-1] > TOLERANCE) & (row[..., -1:] < -TOLERANCE)
         loss = torch.where(usable, -tableau[..., -1:, :-1].clamp_max(0) / row[..., :-1], torch.inf)
         least = loss.argmin(dim=-1, keepdim=True)
-        enters = (here == least) & usable.any(dim=-1, keepdim=True)
+        enters = (index_range == least) & usable.any(dim=-1, keepdim=True)
         column = (tableau * enters).sum(dim=-1, keepdim=True)
         pivot = torch.where(enters, row, 0.0).sum(dim=-1, keepdim=True)
         row = torch.where(enters, -1.0, row) / torch.where(pivot > 0, -pivot, 1.0)

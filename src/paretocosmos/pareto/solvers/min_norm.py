@@ -22,7 +22,7 @@ class MinNorm(NamedTuple):
 
 
 def min_norm(gram: Tensor, *, plane: bool = False) -> MinNorm:
-    r"""The convex combination of n vectors that is shortest.
+    r"""Compute the convex combination of n vectors that is shortest.
 
     .. math:: \min_{s \ge 0, \; 1^\top s = 1} \; s^\top C s
 
@@ -84,7 +84,7 @@ def _solve_pair(gram: Tensor, diagonal: Tensor, trace: Tensor) -> Tensor:
 
 
 def _find_best_pair(gram: Tensor, diagonal: Tensor) -> Tensor:
-    """The best of all pairs (i, j), each as (1 + u) / 2 of i and (1 - u) / 2 of j."""
+    """Return the best of all pairs (i, j), each as (1 + u) / 2 of i and (1 - u) / 2 of j."""
     across = gram + gram.mT
     rows, columns = diagonal.unsqueeze(-1), diagonal.unsqueeze(-2)
     total, longer = rows + columns, columns - rows
@@ -99,7 +99,7 @@ def _find_best_pair(gram: Tensor, diagonal: Tensor) -> Tensor:
 
 
 def _find_best_face(scaled: Tensor) -> Tensor:
-    """The shortest vector of every face of the simplex, pushed inside, and the best of these."""
+    """Return the best of the shortest vectors of all faces of the simplex, pushed inside."""
     n = scaled.shape[-1]
     bits = torch.arange(n, device=scaled.device)
     faces = torch.arange(1, 2**n, device=scaled.device)
@@ -130,7 +130,7 @@ CENTRE = 1e-12
 
 
 def factor_inverse(matrix: Tensor, *, floor: float) -> Tensor:
-    r"""A lower triangular W with WᵀW = M⁻¹, for M ``[..., n, n]`` symmetric positive definite.
+    r"""Return a lower triangular W with WᵀW = M⁻¹, for M ``[..., n, n]`` positive definite.
 
     Eliminates the rows of [M | I] one by one; four tensor operations each. Pivots below `floor`
     are raised to it: then W belongs to a matrix that differs from M by about as much.
@@ -144,11 +144,11 @@ def factor_inverse(matrix: Tensor, *, floor: float) -> Tensor:
     identity = torch.eye(n, dtype=matrix.dtype, device=matrix.device).expand_as(matrix)
     rest = torch.cat([matrix, identity], dim=-1)
     rows = []
-    for left in range(n, 0, -1):
+    for size in range(n, 0, -1):
         pivot = rest[..., :1, :1].clamp_min(floor)
         row = rest[..., :1, :] * pivot.rsqrt()
-        rows.append(row[..., left:])
-        rest = torch.addcmul(rest[..., 1:, 1:], row[..., 1:left].mT, row[..., 1:], value=-1)
+        rows.append(row[..., size:])
+        rest = torch.addcmul(rest[..., 1:, 1:], row[..., 1:size].mT, row[..., 1:], value=-1)
     return torch.cat(rows, dim=-2)
 
 
@@ -196,7 +196,7 @@ def minimise_on_simplex(matrix: Tensor, *, iterations: int = ITERATIONS) -> Tens
 def _compute_direction(
     factor: Tensor, ones: Tensor, across: Tensor, x: Tensor, z: Tensor, right: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The Newton step for z/x·dx + dz = right, staying on both sides' equations."""
+    """Compute the Newton step for z/x·dx + dz = right, staying on both sides' equations."""
     white = factor @ right.unsqueeze(-1)
     white = white - across * (ones * white).sum(dim=-2, keepdim=True)
     dx = (factor.mT @ white).squeeze(-1)
@@ -204,6 +204,6 @@ def _compute_direction(
 
 
 def _compute_step(x: Tensor, z: Tensor, dx: Tensor, dz: Tensor, fraction: float) -> Tensor:
-    """The longest step, at most one, that keeps x and z positive; shortened by `fraction`."""
+    """Compute the longest step, at most 1, that keeps x and z positive, times `fraction`."""
     shrink = torch.maximum(-dx / x, -dz / z).amax(dim=-1, keepdim=True)
     return fraction / shrink.clamp_min(fraction)

@@ -5,6 +5,7 @@ import importlib.abc
 import os
 import pty
 import re
+import subprocess
 import sys
 from typing import Any
 
@@ -33,25 +34,26 @@ def test_an_early_interrupt_is_one_word(
     assert capsys.readouterr() == ("", "interrupted\n")
 
 
-def _in_terminal(command: list[str]) -> list[str]:
-    """What a terminal is sent, piece by piece."""
-    process, terminal = pty.fork()
-    if process == 0:  # pragma: no cover, it becomes another program
-        os.execve(command[0], command, {**os.environ, "TERM": "xterm"})
-    pieces = []
-    with contextlib.suppress(OSError):  # the way a terminal ends on Linux
-        while piece := os.read(terminal, 65536):
-            pieces.append(piece.decode())
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
-    return pieces
+def _in_terminal(command: list[str]) -> str:
+    """Return all that a terminal is sent."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"}
+    ) as process:
+        os.close(theirs)
+        pieces = []
+        with contextlib.suppress(OSError):  # the way a terminal ends on Linux
+            while piece := os.read(ours, 65536):
+                pieces.append(piece)
+    os.close(ours)
+    assert process.returncode == 0
+    return b"".join(pieces).decode()
 
 
 @pytest.mark.system
 def test_the_module_runs_and_moves_before_its_imports_are_done() -> None:
-    pieces = _in_terminal([sys.executable, "-m", "paretocosmos", "list", "recipes"])
-    told = next(at for at, piece in enumerate(pieces) if "table_1" in piece)
-    assert "starting" in "".join(pieces[:told])
-    assert len(pieces[:told]) > 2  # it moved
-    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", "".join(pieces[told:]))
+    sent = _in_terminal([sys.executable, "-m", "paretocosmos", "list", "recipes"])
+    before, table, after = sent.partition("table_1")
+    assert before.count("starting") > 1  # it moved
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", table + after)
     assert "starting" not in shown  # and is gone

@@ -122,11 +122,11 @@ def test_undo_and_back_take_a_step_back(show: Open, people: See) -> None:
     assert shown.page.locator("#undo").is_disabled()
     for place in ("200", "800"):
         shown.page.locator("#slider").fill(place)
-        shown.page.wait_for_timeout(450)
+        shown.page.wait_for_timeout(1500)
         rays.append(shown.ray())
     shown.page.locator("#add-bound").select_option("gap")
     shown.page.locator(".chip input").fill("30")
-    shown.page.wait_for_timeout(450)
+    shown.page.wait_for_timeout(1500)
     shown.page.locator("#undo").click()
     shown.until(lambda: shown.page.locator(".chip").count() == 0)
     shown.until(lambda: shown.ray() == rays[2])

@@ -96,7 +96,7 @@ def _written(log: Path) -> list[Any]:
     """What W&B has written once it is done, which is a moment after the run has ended."""
     from wandb.proto.wandb_internal_pb2 import Record
 
-    until = time.monotonic() + 30
+    until = time.monotonic() + 300
     while time.monotonic() < until:
         found = [Record.FromString(part) for part in _records(log)]
         if any(one.HasField("exit") for one in found):

@@ -23,10 +23,17 @@ import torch
 
 from paretocosmos import fit
 from paretocosmos.problems import Problem
-from paretocosmos.problems.images.composites import RULES, Rule, compose
-from paretocosmos.problems.images.files import FASHION_MNIST, MNIST
-from paretocosmos.problems.images.pairs import PARTS, _find_files, _read_part
-from paretocosmos.problems.images.problem import image_problem
+from paretocosmos.problems.images import (
+    FASHION_MNIST,
+    MNIST,
+    RULES,
+    Rule,
+    build_pair_problem,
+    compose_pairs,
+    find_source_files,
+    read_part,
+)
+from paretocosmos.problems.images.problem import PARTS
 from paretocosmos.registry import Spec
 from paretocosmos.runs.provenance import provenance
 
@@ -125,18 +132,18 @@ def tried(trial: Trial, *, data: str) -> dict[str, Any]:
 def composed(trial: Trial, data: str) -> Problem:
     """The problem of a trial, with the paper's settings."""
     sources = SOURCES[trial.problem]
-    files = _find_files(sources, data)
+    files = find_source_files(sources, data)
     train, test = (
-        [_read_part(*one, part) for one in zip(sources, files, strict=True)] for part in PARTS
+        [read_part(*one, part) for one in zip(sources, files, strict=True)] for part in PARTS
     )
-    made = compose(
+    made = compose_pairs(
         (train[0], train[1]),
         (test[0], test[1]),
         rule=trial.rule,
         different=trial.different and sources[0] == sources[1],
         seed=1,
     )
-    problem = image_problem(
+    problem = build_pair_problem(
         trial.problem,
         made,
         images=trial.change,

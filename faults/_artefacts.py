@@ -21,8 +21,8 @@ from paretocosmos.paper.collect import collect
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.problems import Problem, load_problem
+from paretocosmos.problems.images import read_pair
 from paretocosmos.problems.images.composites import Composites, load_or_compose
-from paretocosmos.problems.images.files import read_pair
 from paretocosmos.runs.checkpoint import find_flaw
 from paretocosmos.runs.load import load_run
 from paretocosmos.training.fit import fit

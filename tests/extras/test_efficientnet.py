@@ -25,7 +25,7 @@ from paretocosmos.nn.conditioning import PerRayEnsemble, TransposedConv
 from paretocosmos.nn.norms import FrozenNorm
 from paretocosmos.objectives import BinaryCrossEntropy
 from paretocosmos.problems import SPLITS
-from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.problems.images import ImageProblem
 from paretocosmos.registry import Spec
 from paretocosmos.runs.run import Run
 from paretocosmos.types import Batch

@@ -15,9 +15,9 @@ from PIL import Image
 
 from paretocosmos.errors import DataError
 from paretocosmos.io.external import read_unpacked
-from paretocosmos.problems.faces import archives
+from paretocosmos.problems.faces import files as archives
 from paretocosmos.problems.faces import files as celeba_lists
-from paretocosmos.problems.faces.archives import open_pictures
+from paretocosmos.problems.faces import open_pictures
 from paretocosmos.problems.faces.decoding import MAX_PIXELS, decode_picture
 from paretocosmos.problems.images.files import read_idx
 from paretocosmos.problems.tables import read_csv

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from paretocosmos.errors import DataError
-from paretocosmos.problems.faces.archives import open_pictures, parse_number
+from paretocosmos.problems.faces import open_pictures, parse_number
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba

@@ -26,7 +26,7 @@ from paretocosmos.problems.faces.problem import (
     celeba_ten,
     celeba_three,
 )
-from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.problems.images import ImageProblem
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba

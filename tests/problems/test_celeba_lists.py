@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.problems.faces.files import ATTRIBUTES, TOTAL, CelebaFiles, read_lists
+from paretocosmos.problems.faces import ATTRIBUTES, TOTAL, CelebaFiles, read_lists
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba

@@ -15,8 +15,10 @@ from paretocosmos.problems.images.composites import (
     Labelled,
     Rule,
     RuleName,
-    compose,
+    compose_pairs,
+    draw_recipes,
     load_or_compose,
+    paint_images,
     split_rows,
 )
 
@@ -53,16 +55,16 @@ def slow(first: Labelled, second: Labelled, recipe: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("dark", [False, True], ids=["clipped", "never clipped"])
 def test_like_the_slow_loop(dark: bool, rule: Rule) -> None:
     first, second = labelled(90, 1, dark=dark), labelled(50, 2, dark=dark)
-    recipe = composites._draw(first[1], second[1], rule, different=True, copies=2, stream=[5, 0])
+    recipe = draw_recipes(first[1], second[1], rule, different=True, copies=2, stream=[5, 0])
     out = np.zeros((recipe.shape[1], 14, 14), np.uint8)
-    composites._paint(first[0], second[0], recipe, out)
+    paint_images(first[0], second[0], recipe, out)
     np.testing.assert_array_equal(out, slow(first, second, recipe))
     assert (int(out.max()) == 255) is not dark
 
 
 def test_what_is_drawn() -> None:
     labels = np.random.default_rng(0).choice(3, 400, p=[0.6, 0.3, 0.1]).astype(np.uint8)
-    recipe = composites._draw(labels, labels, TEXT, different=True, copies=50, stream=[1, 0])
+    recipe = draw_recipes(labels, labels, TEXT, different=True, copies=50, stream=[1, 0])
     top, bottom, corners = recipe[0], recipe[1], recipe[2:]
     assert (np.bincount(top) == 50).all()
     assert (labels[top] != labels[bottom]).all()
@@ -83,7 +85,7 @@ def test_what_is_drawn() -> None:
 
 def test_the_published_rule_shifts_along_the_diagonal() -> None:
     labels = np.random.default_rng(0).integers(0, 10, 500).astype(np.uint8)
-    recipe = composites._draw(labels, labels, PUBLISHED, different=True, copies=40, stream=[1, 0])
+    recipe = draw_recipes(labels, labels, PUBLISHED, different=True, copies=40, stream=[1, 0])
     (y, x), (v, u) = recipe[2:4], recipe[4:]
     assert (y == x).all()
     assert (v == u).all()
@@ -94,23 +96,21 @@ def test_the_published_rule_shifts_along_the_diagonal() -> None:
 
 def test_any_class_where_it_does_not_matter() -> None:
     labels = np.zeros(200, np.uint8)
-    recipe = composites._draw(
-        labels, labels[:70], PUBLISHED, different=False, copies=2, stream=[1, 0]
-    )
+    recipe = draw_recipes(labels, labels[:70], PUBLISHED, different=False, copies=2, stream=[1, 0])
     assert set(recipe[1]) <= set(range(70))
     assert len(set(recipe[1])) > 60
 
 
 def test_splits_and_labels(sources: tuple[Labelled, Labelled, Labelled]) -> None:
     one, two, three = sources
-    made = compose((one, two), (three, two), rule=PUBLISHED, different=True, seed=1)
+    made = compose_pairs((one, two), (three, two), rule=PUBLISHED, different=True, seed=1)
     assert made.counts == (270, 30, 160)
     assert made.images.shape == (460, 14, 14)
     assert made.labels.shape == (460, 2)
     # the same recipe before the split, split by scikit-learn
-    recipe = composites._draw(one[1], two[1], PUBLISHED, different=True, copies=2, stream=[1, 0])
+    recipe = draw_recipes(one[1], two[1], PUBLISHED, different=True, copies=2, stream=[1, 0])
     whole = np.zeros((300, 14, 14), np.uint8)
-    composites._paint(one[0], two[0], recipe, whole)
+    paint_images(one[0], two[0], recipe, whole)
     labels = np.stack([one[1][recipe[0]], two[1][recipe[1]]], axis=1)
     expected = train_test_split(whole, labels, test_size=0.1, random_state=42)
     for found, part in zip(
@@ -132,9 +132,9 @@ def test_the_split_is_scikit_learn_s(count: int) -> None:
 def test_the_seed_decides(sources: tuple[Labelled, Labelled, Labelled]) -> None:
     one, _, three = sources
     pair = ((one, one), (three, three))
-    again = compose(*pair, rule=PUBLISHED, different=True, seed=1).sha256
-    assert compose(*pair, rule=PUBLISHED, different=True, seed=1).sha256 == again
-    assert compose(*pair, rule=PUBLISHED, different=True, seed=2).sha256 != again
+    again = compose_pairs(*pair, rule=PUBLISHED, different=True, seed=1).sha256
+    assert compose_pairs(*pair, rule=PUBLISHED, different=True, seed=1).sha256 == again
+    assert compose_pairs(*pair, rule=PUBLISHED, different=True, seed=2).sha256 != again
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,9 @@ def test_the_bytes_never_change(rule: RuleName, sha256: str) -> None:
     """No oracle: whoever changes a byte must raise `VERSION`, or old caches would be used."""
     one = (np.arange(160 * 9, dtype=np.int64) % 251).astype(np.uint8).reshape(160, 3, 3)
     source = (one, (np.arange(160) % 7).astype(np.uint8))
-    made = compose((source, source), (source, source), rule=RULES[rule], different=True, seed=1)
+    made = compose_pairs(
+        (source, source), (source, source), rule=RULES[rule], different=True, seed=1
+    )
     assert composites.VERSION == 2
     assert made.sha256 == sha256
 
@@ -160,19 +162,21 @@ def test_the_bytes_never_change(rule: RuleName, sha256: str) -> None:
 def test_refused_settings(changes: dict[str, int], sentence: str) -> None:
     one = labelled(20, 0)
     with pytest.raises(ConfigurationError, match=sentence):
-        compose((one, one), (one, one), rule=PUBLISHED, different=True, **({"seed": 1} | changes))
+        compose_pairs(
+            (one, one), (one, one), rule=PUBLISHED, different=True, **({"seed": 1} | changes)
+        )
 
 
 def test_one_class_has_no_partner() -> None:
     one = (labelled(20, 0)[0], np.full(20, 3, np.uint8))
     with pytest.raises(DataError, match="classes, found only class 3"):
-        compose((one, one), (one, one), rule=PUBLISHED, different=True, seed=1)
+        compose_pairs((one, one), (one, one), rule=PUBLISHED, different=True, seed=1)
 
 
 def test_too_few_images() -> None:
     one = labelled(1, 0)
     with pytest.raises(DataError, match="held out, found 1"):
-        compose((one, one), (one, one), rule=PUBLISHED, different=False, seed=1, copies=1)
+        compose_pairs((one, one), (one, one), rule=PUBLISHED, different=False, seed=1, copies=1)
 
 
 def save(path: Path, parts: dict[str, np.ndarray]) -> None:
@@ -183,7 +187,7 @@ class TestKept:
     @pytest.fixture
     def made(self) -> Composites:
         one = labelled(30, 0)
-        return compose((one, one), (one, one), rule=PUBLISHED, different=True, seed=1)
+        return compose_pairs((one, one), (one, one), rule=PUBLISHED, different=True, seed=1)
 
     @pytest.fixture
     def path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

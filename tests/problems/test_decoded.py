@@ -16,9 +16,8 @@ import pytest
 import torch
 from tests.small import files_at_most, seen
 
+from paretocosmos.problems.faces import DecodedPictures, load_pictures, open_pictures
 from paretocosmos.problems.faces import decoding as faces
-from paretocosmos.problems.faces.archives import open_pictures
-from paretocosmos.problems.faces.decoding import DecodedPictures, load_pictures
 from paretocosmos.problems.faces.problem import celeba_easy, celeba_hard
 from paretocosmos.problems.images.files import Bytes
 
@@ -169,8 +168,8 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from paretocosmos.problems.faces import decoding as faces
-from paretocosmos.problems.faces.archives import open_pictures
-from paretocosmos.problems.faces.decoding import load_pictures
+from paretocosmos.problems.faces import open_pictures
+from paretocosmos.problems.faces import load_pictures
 
 real = faces.decode_picture
 def slow(content, size):

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
-from paretocosmos.problems.faces.decoding import decode_picture
+from paretocosmos.problems.faces import decode_picture
 
 
 def png(pixels: npt.NDArray[np.uint8]) -> bytes:

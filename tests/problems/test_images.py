@@ -15,16 +15,17 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.problems import SPLITS, Protocol, load_problem
-from paretocosmos.problems.images import pairs
-from paretocosmos.problems.images.composites import RuleName
+from paretocosmos.problems.images import RuleName
+from paretocosmos.problems.images import problem as pairs
 from paretocosmos.problems.images.files import FASHION_MNIST, FILES, Files, Source, find_files
-from paretocosmos.problems.images.pairs import (
+from paretocosmos.problems.images.problem import (
+    HEADS,
+    ImageProblem,
     fashion_and_mnist,
     multi_digits,
     multi_fashion,
     multi_mnist,
 )
-from paretocosmos.problems.images.problem import HEADS, ImageProblem
 
 RAW = Path(__file__).parents[3] / "shared" / "data"
 Load = Callable[..., ImageProblem]
@@ -50,7 +51,7 @@ def write(folder: Path, seed: int, flat: int | None = None) -> None:
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("PARETOCOSMOS_DATA", raising=False)
-    monkeypatch.setattr(pairs, "download", lambda source: pytest.fail("went to the network"))
+    monkeypatch.setattr(pairs, "download_source", lambda source: pytest.fail("went to the network"))
     write(tmp_path / "data" / "mnist", 1)
     write(tmp_path / "data" / "FashionMNIST" / "raw", 2)
     return tmp_path / "data"
@@ -164,7 +165,7 @@ def test_the_cache_serves_what_was_built(data: Path, monkeypatch: pytest.MonkeyP
     built = multi_mnist(data=str(data))
     other = multi_mnist(data=str(data), seed=2)
     assert other.sha256 != built.sha256
-    monkeypatch.setattr(pairs, "compose", lambda *_, **__: pytest.fail("built again"))
+    monkeypatch.setattr(pairs, "compose_pairs", lambda *_, **__: pytest.fail("built again"))
     again = multi_mnist(data=str(data), protocol="paper")
     assert (again.sha256, again.score_batch) == (built.sha256, 256)
     for name in SPLITS:
@@ -205,7 +206,7 @@ class TestSearch:
             fetched.append(source.name)
             return find_files([data / "mnist"])[0]
 
-        monkeypatch.setattr(pairs, "download", download)
+        monkeypatch.setattr(pairs, "download_source", download)
         found = multi_mnist()
         assert fetched[:1] == ["MNIST"]
         assert found.sha256 == multi_mnist(data=str(data)).sha256
@@ -245,7 +246,7 @@ class TestDigits:
     def test_no_digit_is_in_train_and_in_test(self) -> None:
         from sklearn.datasets import load_digits
 
-        from paretocosmos.problems.images.pairs import _load_digits
+        from paretocosmos.problems.images.problem import _load_digits
 
         train, test = _load_digits()
         found = np.concatenate([train[0], test[0]])[:, ::2, ::2]

@@ -25,7 +25,7 @@ from paretocosmos.problems.images.files import (
     FILES,
     MNIST,
     Source,
-    download,
+    download_source,
     find_files,
     list_candidates,
 )
@@ -175,18 +175,18 @@ class TestDownload:
     def test_what_is_missing(self, source: Source, server: Server, cache: Path) -> None:
         (cache / "mnist").mkdir(parents=True)
         (cache / "mnist" / FILES[2]).write_bytes(b"here")
-        files = download(source)
+        files = download_source(source)
         assert server.asked == [f"{file}.gz" for file in FILES if file != FILES[2]]
         assert files[FILES[2]] == cache / "mnist" / FILES[2]
         assert files[FILES[0]].read_bytes() == server.files[f"{FILES[0]}.gz"]
         server.asked.clear()
-        assert download(source) == files
+        assert download_source(source) == files
         assert server.asked == []
 
     def test_another_wrapper_will_do(self, source: Source, server: Server) -> None:
         name = f"{FILES[0]}.gz"
         server.files[name] = gzip.compress(gzip.decompress(server.files[name]), 0, mtime=1)
-        assert download(source)[FILES[0]].is_file()
+        assert download_source(source)[FILES[0]].is_file()
 
     @pytest.mark.parametrize("wrong", ["sum", "no gzip", "torn gzip", "cut", "absent", "nobody"])
     def test_failures(
@@ -212,7 +212,7 @@ class TestDownload:
             "nobody": "refused",
         }[wrong]
         with pytest.raises(DataError, match=reason) as refused:
-            download(source)
+            download_source(source)
         said = str(refused.value)
         for part in ("$PARETOCOSMOS_DATA (not set)", str(cache / "mnist"), source.url, "`data`"):
             assert part in said
@@ -228,7 +228,7 @@ class TestDownload:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
         monkeypatch.setenv("PARETOCOSMOS_DATA", "/mine")
         with pytest.raises(DataError, match=r"\$PARETOCOSMOS_DATA \(`/mine`\).*Not a directory"):
-            download(source)
+            download_source(source)
 
     def test_a_server_that_says_nothing(
         self, source: Source, monkeypatch: pytest.MonkeyPatch
@@ -239,7 +239,7 @@ class TestDownload:
 
         monkeypatch.setattr(urllib.request.OpenerDirector, "open", silent)
         with pytest.raises(DataError, match="timed out"):
-            download(source)
+            download_source(source)
 
     def test_any_file(self, server: Server, tmp_path: Path) -> None:
         server.files["faces.zip"] = content = np.random.default_rng(0).bytes(3_000_000)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import EngineWarning
 from paretocosmos.methods import Cosmos
 from paretocosmos.problems import Problem, load_problem
-from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.problems.images import ImageProblem
 from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.runs.run import Run
 from paretocosmos.training.engine import InMemory, Optimizer, TrainState, UpdateRule, make_step

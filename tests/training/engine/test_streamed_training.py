@@ -21,7 +21,7 @@ from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import samples
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
-from paretocosmos.problems.images.problem import ImageProblem
+from paretocosmos.problems.images import ImageProblem
 from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
 from paretocosmos.training import engine
 from paretocosmos.training.engine import TrainState, batch_source

@@ -1,4 +1,4 @@
-"""Decode pictures on all cores, and keep them as one mapped file in the cache."""
+"""Decode CelebA's pictures on all cores, and keep them as one mapped file in the cache."""
 
 import hashlib
 import io
@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from paretocosmos.errors import DataError, require_extra
 from paretocosmos.io import progress
+from paretocosmos.io.external import CHUNK
 from paretocosmos.io.files import get_cache_folder, one_line, replace_file, write_bytes
-from paretocosmos.problems.faces.archives import Pictures, Read
+from paretocosmos.problems.faces.files import Pictures, Read
 from paretocosmos.problems.images.files import Bytes
 
 # Change it with anything that changes a byte: it is part of the cache's key.
@@ -30,9 +31,13 @@ TRANSFORM = 1
 # Pictures per task: small ones are decoded in less time than it takes to hand one to a thread.
 PICTURES_PER_TASK = 16
 
-# Pixels of a picture at most, which take 100 MB, and how much longer than wide it may be: the
-# longer side is brought to so many times the size asked for.
+# Limits: the pixels of a picture, which take 100 MB, and the ratio of its sides, since the longer
+# one is brought to that many times the size asked for.
 MAX_PIXELS, MAX_ASPECT = 33_000_000, 20
+
+
+CHANNELS = 3
+ABANDONED = 24 * 3600  # seconds after which a temporary file is not in use any more
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +48,7 @@ class Face:
         number: the picture's.
         sha256: of the file.
         pixels: ``[3, size, size]``; `None` if the file is damaged.
-        error: what is wrong with a damaged one.
+        error: the reason, if the file is damaged.
     """
 
     number: int
@@ -75,15 +80,17 @@ def decode_picture(content: bytes, size: int) -> Bytes:
     return np.ascontiguousarray(np.asarray(centre).transpose(2, 0, 1))
 
 
-def decode_all(pictures: Pictures, wanted: Sequence[int], size: int) -> Generator[Face, None, None]:
+def _decode_all(
+    pictures: Pictures, wanted: Sequence[int], size: int
+) -> Generator[Face, None, None]:
     """Decode the wanted pictures that exist, in no order, with a progress bar on stderr."""
     require_extra("PIL", "images", f"decoding `{pictures.path}`")
     workers = os.cpu_count() or 1
-    total = len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
+    total = _count_present(pictures, wanted)
     contents = pictures.contents(wanted)
     tasks = iter(lambda: list(islice(contents, PICTURES_PER_TASK)), [])
     running: deque[Future[list[Face]]] = deque()
-    # Pillow decodes and resizes outside the interpreter's lock
+    # threads are enough: Pillow decodes and resizes outside the interpreter's lock
     with (
         progress.progress_bar("decoding, this once", total) as advance,
         ThreadPoolExecutor(workers) as pool,
@@ -91,19 +98,22 @@ def decode_all(pictures: Pictures, wanted: Sequence[int], size: int) -> Generato
         try:
             for task in tasks:
                 running.append(pool.submit(_decode_task, task, size))
-                if len(running) > 4 * workers:  # what is read ahead stays small
-                    yield from _collect(running.popleft(), advance)
+                if len(running) > 4 * workers:  # limits the bytes that are read ahead
+                    faces = running.popleft().result()
+                    advance(len(faces))
+                    yield from faces
             while running:
-                yield from _collect(running.popleft(), advance)
+                faces = running.popleft().result()
+                advance(len(faces))
+                yield from faces
         finally:
             for future in running:
                 future.cancel()
 
 
-def _collect(future: "Future[list[Face]]", advance: Callable[[int], None]) -> list[Face]:
-    faces = future.result()
-    advance(len(faces))
-    return faces
+def _count_present(pictures: Pictures, wanted: Sequence[int]) -> int:
+    """Return how many of the wanted pictures exist, as far as that is known without reading."""
+    return len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
 
 
 def _decode_task(task: list[tuple[int, Read]], size: int) -> list[Face]:
@@ -124,11 +134,6 @@ def _decode_task(task: list[tuple[int, Read]], size: int) -> list[Face]:
     return faces
 
 
-CHANNELS = 3
-CHUNK = 1 << 20
-ABANDONED = 24 * 3600  # seconds after which a temporary file is not in use any more
-
-
 @dataclass(frozen=True, eq=False)
 class DecodedPictures:
     """Pictures of one size, in the order that was asked for.
@@ -137,7 +142,7 @@ class DecodedPictures:
         pixels: ``[n, 3, size, size]``, mapped from the cache where there is one; changes made to
             it stay in memory.
         numbers: ``[n]``, the pictures'.
-        damaged: what is wrong with those that cannot be decoded, by number.
+        damaged: the reasons of those that cannot be decoded, by number.
         sha256: of the picture files: decoders may differ by a grey level.
     """
 
@@ -158,12 +163,12 @@ def load_pictures(pictures: Pictures, wanted: Sequence[int], size: int) -> Decod
     inputs = [TRANSFORM, size, pictures.fingerprint, *wanted]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
     path = get_cache_folder() / "celeba" / f"faces-{size}-{key}.npy"
-    cached = _read(path, size)
+    cached = _read_cache(path, size)
     if cached is None:
-        _announce(pictures, wanted, size, path.parent)
+        _announce_decoding(pictures, wanted, size, path.parent)
         try:
-            _write(path, pictures, wanted, size)
-            cached = _read(path, size)
+            _write_cache(path, pictures, wanted, size)
+            cached = _read_cache(path, size)
         except OSError as error:  # of the cache: a source that fails raises a DataError
             why = error.__cause__ or error
             warnings.warn(
@@ -173,19 +178,20 @@ def load_pictures(pictures: Pictures, wanted: Sequence[int], size: int) -> Decod
                 UserWarning,
                 stacklevel=2,
             )
-    return _in_memory(pictures, wanted, size) if cached is None else cached
+    return _decode_in_memory(pictures, wanted, size) if cached is None else cached
 
 
-def _announce(pictures: Pictures, wanted: Sequence[int], size: int, folder: Path) -> None:
-    """One line for a log that decoding begins; a terminal has a bar."""
-    if not progress.get_console().is_terminal:
-        count = len(wanted if pictures.numbers is None else pictures.numbers.intersection(wanted))
-        said = f"decoding {count:,} pictures to {size} x {size} into `{folder}`, this once"
-        progress.get_console().print(said, markup=False, soft_wrap=True)
+def _announce_decoding(pictures: Pictures, wanted: Sequence[int], size: int, folder: Path) -> None:
+    """Print a line to a log before minutes of decoding; a terminal has a bar."""
+    console = progress.get_console()
+    if not console.is_terminal:
+        count = _count_present(pictures, wanted)
+        line = f"decoding {count:,} pictures to {size} x {size} into `{folder}`, this once"
+        console.print(line, markup=False, soft_wrap=True)
 
 
-def _read(path: Path, size: int) -> DecodedPictures | None:
-    """What was kept, or `None` if it is not whole.
+def _read_cache(path: Path, size: int) -> DecodedPictures | None:
+    """Return the cached pictures, or `None` if they are absent or incomplete.
 
     The checksum of the pixels is written beside them, to be compared by hand. It is not computed
     here: that would read 2.5 GB at each start. A torn file has another length, and the record is
@@ -194,68 +200,69 @@ def _read(path: Path, size: int) -> DecodedPictures | None:
     try:
         record = json.loads(path.with_suffix(".json").read_text("utf-8"))
         numbers = np.array(record["numbers"], dtype=np.int64)
-        damaged = {int(number): str(what) for number, what in record["damaged"].items()}
+        damaged = {int(number): str(reason) for number, reason in record["damaged"].items()}
         sha256 = str(record["files_sha256"])
         pixels = np.load(path, mmap_mode="c", allow_pickle=False)  # nothing is copied
         shape = (len(numbers), CHANNELS, size, size)
         length = pixels.offset + pixels.nbytes
-        whole = pixels.shape == shape and pixels.dtype == np.uint8 and len(numbers) > 0
-        if not whole or path.stat().st_size != length:
+        is_valid = pixels.shape == shape and pixels.dtype == np.uint8 and len(numbers) > 0
+        if not is_valid or path.stat().st_size != length:
             return None
-    except Exception:  # a damaged file can raise anything, and is made anew whatever it was
+    except Exception:  # a damaged file can raise anything; it is made anew
         return None
     return DecodedPictures(pixels, numbers, damaged, sha256)
 
 
-def _write(path: Path, pictures: Pictures, wanted: Sequence[int], size: int) -> None:
+def _write_cache(path: Path, pictures: Pictures, wanted: Sequence[int], size: int) -> None:
     """Decode into a temporary file, bring its rows together, then rename; the record comes last."""
     path.parent.mkdir(parents=True, exist_ok=True)
     row = CHANNELS * size * size
     # flushed to the disk: the checksum of the pixels is not computed again
     with replace_file(path) as temporary, temporary.open("w+b") as stream:
-        start = _head(stream, 0, size)
+        start = _write_header(stream, 0, size)
 
-        def put(at: int, pixels: Bytes) -> None:
+        def put(index: int, pixels: Bytes) -> None:
             # not mapped: where a disk is full, writing raises, but a mapping kills the process
-            stream.seek(start + at * row)
+            stream.seek(start + index * row)
             stream.write(pixels.data)
 
-        met = _decode(pictures, wanted, size, put)
-        good = met.good
-        for to, origin in enumerate(met.row[number] for number in good):
-            if to != origin:  # some before it are missing or damaged
+        decoded = _decode(pictures, wanted, size, put)
+        good = decoded.good
+        for target, origin in enumerate(decoded.row[number] for number in good):
+            if target != origin:  # some before it are missing or damaged
                 stream.seek(start + origin * row)
                 content = stream.read(row)
-                stream.seek(start + to * row)
+                stream.seek(start + target * row)
                 stream.write(content)
         stream.truncate(start + len(good) * row)
-        _head(stream, len(good), size)
+        _write_header(stream, len(good), size)
         digest = hashlib.sha256()
         stream.seek(start)
-        while part := stream.read(CHUNK):
-            digest.update(part)
+        while chunk := stream.read(CHUNK):
+            digest.update(chunk)
     record = {
         "source": str(pictures.path.absolute()),
         "fingerprint": pictures.fingerprint,
         "sha256": digest.hexdigest(),
-        "files_sha256": met.sha256,
-        "damaged": met.damaged,
+        "files_sha256": decoded.sha256,
+        "damaged": decoded.damaged,
         "numbers": good,
     }
     write_bytes(path.with_suffix(".json"), json.dumps(record).encode())
-    _tidy(path.parent, record)
+    _remove_stale(path.parent, record)
 
 
-def _in_memory(pictures: Pictures, wanted: Sequence[int], size: int) -> DecodedPictures:
+def _decode_in_memory(pictures: Pictures, wanted: Sequence[int], size: int) -> DecodedPictures:
     pixels = np.empty((len(wanted), CHANNELS, size, size), np.uint8)
-    met = _decode(pictures, wanted, size, pixels.__setitem__)
-    if len(met.good) < len(wanted):
-        pixels = pixels[[met.row[number] for number in met.good]]
-    return DecodedPictures(pixels, np.array(met.good, dtype=np.int64), met.damaged, met.sha256)
+    decoded = _decode(pictures, wanted, size, pixels.__setitem__)
+    if len(decoded.good) < len(wanted):
+        pixels = pixels[[decoded.row[number] for number in decoded.good]]
+    numbers = np.array(decoded.good, dtype=np.int64)
+    return DecodedPictures(pixels, numbers, decoded.damaged, decoded.sha256)
 
 
-class _Met:
-    """Which of the wanted pictures came, and how."""
+class _Decoded:
+    """The wanted pictures that were decoded, and those that are damaged."""
 
     def __init__(self, wanted: Sequence[int]) -> None:
         self.row = {number: row for row, number in enumerate(wanted)}
@@ -264,7 +271,7 @@ class _Met:
 
     @property
     def good(self) -> list[int]:
-        """Those to use, in the order that was asked for."""
+        """The numbers of intact pictures, in the order that was asked for."""
         return [number for number in self.row if number in self.sums]
 
     @property
@@ -275,44 +282,44 @@ class _Met:
 
 def _decode(
     pictures: Pictures, wanted: Sequence[int], size: int, put: Callable[[int, Bytes], None]
-) -> _Met:
-    """Decode all that is there, and put every good picture into its row."""
-    met = _Met(wanted)
-    with closing(decode_all(pictures, wanted, size)) as faces:
+) -> _Decoded:
+    """Decode all that exist, and put every intact picture into its row."""
+    decoded = _Decoded(wanted)
+    with closing(_decode_all(pictures, wanted, size)) as faces:
         for face in faces:
             if face.pixels is None:
-                met.damaged[face.number] = face.error
+                decoded.damaged[face.number] = face.error
             else:
-                met.sums[face.number] = face.sha256
-                put(met.row[face.number], face.pixels)
-    if not met.sums:
-        first = next(iter(met.damaged.items()), None)
-        found = "none" if first is None else f"none that can be decoded ({first[1]})"
+                decoded.sums[face.number] = face.sha256
+                put(decoded.row[face.number], face.pixels)
+    if not decoded.sums:
+        reason = next(iter(decoded.damaged.values()), None)
+        found = "none" if reason is None else f"none that can be decoded ({reason})"
         raise DataError(
             f"`{pictures.path}` must hold the listed pictures, such as {wanted[0]:06d}.jpg, "
             f"found {found}: name the folder of a complete copy"
         )
-    return met
+    return decoded
 
 
-def _head(stream: IO[bytes], rows: int, size: int) -> int:
-    """Write the head of a .npy file, which has room for any number of rows; where it ends."""
+def _write_header(stream: IO[bytes], rows: int, size: int) -> int:
+    """Write the header of a .npy file and return its length, the same for any number of rows."""
     stream.seek(0)
     shape = (rows, CHANNELS, size, size)
-    head: dict[str, Any] = {"descr": "|u1", "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(stream, head)
+    header: dict[str, Any] = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, header)
     return stream.tell()
 
 
-def _tidy(folder: Path, record: Mapping[str, Any]) -> None:
-    """Remove what a source was before it changed, and what a killed process left behind."""
+def _remove_stale(folder: Path, record: Mapping[str, Any]) -> None:
+    """Remove the cache of a source that has changed since, and files of killed processes."""
     for other in folder.glob("faces-*.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):
             old = json.loads(other.read_text("utf-8"))
             if old["source"] == record["source"] and old["fingerprint"] != record["fingerprint"]:
                 other.unlink()
                 other.with_suffix(".npy").unlink()
-    for left in folder.glob(".faces-*.tmp"):
+    for temporary in folder.glob(".faces-*.tmp"):
         with suppress(OSError):
-            if time.time() - left.stat().st_mtime > ABANDONED:
-                left.unlink()
+            if time.time() - temporary.stat().st_mtime > ABANDONED:
+                temporary.unlink()

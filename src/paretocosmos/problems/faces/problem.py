@@ -12,21 +12,21 @@ from torch import Tensor
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError, unknown
 from paretocosmos.objectives import BinaryCrossEntropy, accuracy, misclassification, roc_auc
 from paretocosmos.problems.base import SPLITS, Protocol, Wording, check_protocol
-from paretocosmos.problems.faces.archives import open_pictures
 from paretocosmos.problems.faces.decoding import DecodedPictures, load_pictures
 from paretocosmos.problems.faces.files import (
     ATTRIBUTES,
     TOTAL,
     CelebaFiles,
-    Listed,
+    PictureLists,
     find_celeba,
+    open_pictures,
     read_lists,
 )
 from paretocosmos.problems.images.problem import ImageProblem, document_loader
 from paretocosmos.types import Batch, Metric, Outputs, Targets
 
 
-def celeba_problem(
+def build_celeba(
     name: str,
     attributes: Sequence[str],
     protocol: Protocol,
@@ -51,23 +51,23 @@ def celeba_problem(
     if size < 1:
         raise ConfigurationError(f"`size` must be at least 1, found {size}")
     files = find_celeba(data)
-    listed = read_lists(files, partition)
-    faces = _load_faces(files, listed, size, skip=skip)
-    rows = np.isin(listed.numbers, faces.numbers)
-    labels = listed.labels[rows][:, [ATTRIBUTES.index(head) for head in heads]]
-    counts = np.bincount(listed.parts[rows], minlength=len(SPLITS)).tolist()
+    lists = read_lists(files, partition)
+    faces = _load_faces(files, lists, size, skip=skip)
+    rows = np.isin(lists.numbers, faces.numbers)
+    labels = lists.labels[rows][:, [ATTRIBUTES.index(head) for head in heads]]
+    counts = np.bincount(lists.parts[rows], minlength=len(SPLITS)).tolist()
     if not all(counts):
         absent = [split for split, count in zip(SPLITS, counts, strict=True) if not count]
         raise DataError(
             f"`{files.pictures}` must hold pictures for train, val and test by the "
-            f"{listed.partition}, "
+            f"{lists.partition}, "
             f"found none for {' and '.join(absent)} among {len(labels):,}: add some, or put your "
             "own `list_eval_partition.txt` (lines such as `000001.jpg 0`, 1 for val, 2 for "
             "test) beside a list_attr_celeba"
         )
     digest = hashlib.sha256(f"{faces.sha256} {size} {heads} {counts}".encode())
     digest.update(np.ascontiguousarray(labels).data)
-    caveats = _describe_caveats(listed, faces)
+    caveats = _describe_caveats(lists, faces)
     if caveats:
         warnings.warn(f"`{name}`: {' '.join(caveats)}", BenchmarkWarning, stacklevel=3)
     # views of the mapped file: nothing is read before it is used
@@ -88,7 +88,7 @@ def celeba_problem(
             for split, images, truth in zip(SPLITS, pixels, truths, strict=True)
         },
         images=f"{len(labels):,} of CelebA's {TOTAL:,} faces at {size} x {size} by the "
-        f"{listed.partition} ({', '.join(f'{count:,}' for count in counts)})",
+        f"{lists.partition} ({', '.join(f'{count:,}' for count in counts)})",
         sha256=digest.hexdigest(),
         wording=Wording.of_tasks(
             "What does a face show?",
@@ -128,16 +128,16 @@ def _make_metrics(heads: Sequence[str], protocol: Protocol) -> dict[str, Metric]
 
 def _mean_misclassification(outputs: Outputs, targets: Targets, *, heads: Sequence[str]) -> Tensor:
     """Average over tasks, as the paper reports at the centre ray."""
-    each = [misclassification(outputs, targets, output=head, target=head) for head in heads]
-    return torch.stack(each).mean()
+    rates = [misclassification(outputs, targets, output=head, target=head) for head in heads]
+    return torch.stack(rates).mean()
 
 
-def _describe_caveats(listed: Listed, faces: DecodedPictures) -> tuple[str, ...]:
-    count, missing = len(faces.numbers), _find_missing(listed, faces)
+def _describe_caveats(lists: PictureLists, faces: DecodedPictures) -> tuple[str, ...]:
+    count, missing = len(faces.numbers), _find_missing(lists, faces)
     caveats = []
     if count < TOTAL:
         caveats.append(
-            f"{count:,} of CelebA's {TOTAL:,} pictures, by the {listed.partition}: compare with "
+            f"{count:,} of CelebA's {TOTAL:,} pictures, by the {lists.partition}: compare with "
             "runs on the same pictures, not with the paper's."
         )
     if missing or faces.damaged:
@@ -148,21 +148,23 @@ def _describe_caveats(listed: Listed, faces: DecodedPictures) -> tuple[str, ...]
     return tuple(caveats)
 
 
-def _load_faces(files: CelebaFiles, listed: Listed, size: int, *, skip: bool) -> DecodedPictures:
-    """The listed pictures, unless some are missing or damaged and `skip` is not set."""
+def _load_faces(
+    files: CelebaFiles, lists: PictureLists, size: int, *, skip: bool
+) -> DecodedPictures:
+    """Load the listed pictures; raise if some are missing or damaged and `skip` is not set."""
     pictures = open_pictures(files.pictures)
-    wanted = listed.numbers.tolist()
+    wanted = lists.numbers.tolist()
     if pictures.numbers is not None and not skip:  # before minutes of decoding, where that is known
         _check_complete(files, [number for number in wanted if number not in pictures.numbers], {})
     faces = load_pictures(pictures, wanted, size)
     if not skip:
-        _check_complete(files, _find_missing(listed, faces), faces.damaged)
+        _check_complete(files, _find_missing(lists, faces), faces.damaged)
     return faces
 
 
-def _find_missing(listed: Listed, faces: DecodedPictures) -> list[int]:
+def _find_missing(lists: PictureLists, faces: DecodedPictures) -> list[int]:
     present = {*faces.numbers.tolist(), *faces.damaged}
-    return [number for number in listed.numbers.tolist() if number not in present]
+    return [number for number in lists.numbers.tolist() if number not in present]
 
 
 def _check_complete(files: CelebaFiles, missing: Sequence[int], damaged: Mapping[int, str]) -> None:
@@ -217,7 +219,7 @@ def celeba(
         size: the side of a picture; the paper's is 64.
         skip: leave out listed pictures that are missing or damaged instead of refusing them.
     """
-    return celeba_problem("celeba", attributes, protocol, data, partition, size, skip)
+    return build_celeba("celeba", attributes, protocol, data, partition, size, skip)
 
 
 PAPER_SETS = {
@@ -282,7 +284,7 @@ def make_loader(name: str) -> Callable[..., ImageProblem]:
             size: the side of a picture; the paper's is 64.
             skip: leave out listed pictures that are missing or damaged instead of refusing them.
         """
-        return celeba_problem(name, attributes, protocol, data, partition, size, skip)
+        return build_celeba(name, attributes, protocol, data, partition, size, skip)
 
     return load
 

@@ -78,7 +78,7 @@ class Composites:
         return digest.hexdigest()
 
 
-def compose(
+def compose_pairs(
     train: tuple[Labelled, Labelled],
     test: tuple[Labelled, Labelled],
     *,
@@ -102,7 +102,9 @@ def compose(
     if copies < 1:
         raise ConfigurationError(f"`copies` must be 1 or more, found {copies}")
     recipes = [
-        _draw(first[1], second[1], rule, different=different, copies=copies, stream=[seed, part])
+        draw_recipes(
+            first[1], second[1], rule, different=different, copies=copies, stream=[seed, part]
+        )
         for part, (first, second) in enumerate((train, test))
     ]
     train_rows, val_rows = split_rows(recipes[0].shape[1], VALIDATION)
@@ -114,7 +116,7 @@ def compose(
     outputs = (images[: rows[0]], images[rows[0] :])
     labels = []
     for recipe, (first, second), out in zip(recipes, (train, test), outputs, strict=True):
-        _paint(first[0], second[0], recipe, out)
+        paint_images(first[0], second[0], recipe, out)
         labels.append(np.stack([first[1][recipe[0]], second[1][recipe[1]]], axis=1))
     return Composites(images, np.concatenate(labels), (len(train_rows), len(val_rows), rows[1]))
 
@@ -128,7 +130,7 @@ def split_rows(count: int, share: float) -> tuple[Rows, Rows]:
     return order[cut:], order[:cut]
 
 
-def _draw(
+def draw_recipes(
     first: Bytes, second: Bytes, rule: Rule, *, different: bool, copies: int, stream: list[int]
 ) -> npt.NDArray[np.int64]:
     """Draw the recipe of each composite, ``[6, n]``.
@@ -152,17 +154,20 @@ def _draw(
         bottom = order[np.where(index < begin, index, index + length)]
     else:
         bottom = (bits[0] % np.uint64(len(second))).astype(np.int64)
-    corners = [_corner(rule.top_left, bits[1:3], rule), _corner(rule.bottom_right, bits[3:], rule)]
+    corners = [
+        _draw_corner(rule.top_left, bits[1:3], rule),
+        _draw_corner(rule.bottom_right, bits[3:], rule),
+    ]
     return np.concatenate([top[None], bottom[None], *corners])
 
 
-def _corner(among: range, bits: npt.NDArray[np.uint64], rule: Rule) -> npt.NDArray[np.int64]:
+def _draw_corner(among: range, bits: npt.NDArray[np.uint64], rule: Rule) -> npt.NDArray[np.int64]:
     """Return row and column of a corner, ``[2, n]``."""
     drawn = (bits % np.uint64(len(among))).astype(np.int64) + among.start
     return np.stack([drawn[0], drawn[0] if rule.diagonal else drawn[1]])
 
 
-def _paint(first: Bytes, second: Bytes, recipe: npt.NDArray[np.int64], out: Bytes) -> None:
+def paint_images(first: Bytes, second: Bytes, recipe: npt.NDArray[np.int64], out: Bytes) -> None:
     """Add both images to the black canvases ``[n, side, side]``, one position at a time."""
     size, side = first.shape[1], out.shape[1]
     for images, chosen, corner in (
@@ -189,17 +194,17 @@ def load_or_compose(name: str, build: Callable[[], Composites]) -> tuple[Composi
         build: makes them.
     """
     path = get_cache_folder() / "composites" / f"{name}.npz"
-    cached = _read(path)
+    cached = _read_cache(path)
     if cached is not None:
         return cached
     composites = build()
     sha256 = composites.sha256
     with suppress(OSError):  # no space or no permission: composed again the next time
-        _write(path, composites, sha256)
+        _write_cache(path, composites, sha256)
     return composites, sha256
 
 
-def _read(path: Path) -> tuple[Composites, str] | None:
+def _read_cache(path: Path) -> tuple[Composites, str] | None:
     try:
         # opened here because NumPy leaves a file open that turns out to be damaged
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
@@ -216,7 +221,7 @@ def _read(path: Path) -> tuple[Composites, str] | None:
     return (composites, sha256) if intact else None
 
 
-def _write(path: Path, composites: Composites, sha256: str) -> None:
+def _write_cache(path: Path, composites: Composites, sha256: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # not flushed to the disk: the checksum reveals a torn file
     with replace_file(path, flush=False) as temporary, temporary.open("wb") as stream:

@@ -98,7 +98,7 @@ def find_files(folders: Sequence[Path]) -> tuple[Files, list[str]]:
     return best, [file for file in FILES if file not in best]
 
 
-def download(source: Source) -> Files:
+def download_source(source: Source) -> Files:
     """Download what the cache lacks of a source."""
     folder = get_cache_folder() / source.below[0]
     cached, absent = find_files([folder])
@@ -142,45 +142,43 @@ def read_pair(images: Path, labels: Path) -> tuple[Bytes, Bytes]:
     pixels, classes = read_idx(images, 3), read_idx(labels, 1)
     if pixels.shape[1:] != (SIZE, SIZE):
         size = " x ".join(str(length) for length in pixels.shape[1:])
-        _refuse(images, f"holds images of {SIZE} x {SIZE}", size)
+        _raise_invalid(images, f"holds images of {SIZE} x {SIZE}", size)
     if len(pixels) == 0:
-        _refuse(images, "holds images", "none")
+        _raise_invalid(images, "holds images", "none")
     if len(pixels) != len(classes):
         raise DataError(
             f"every image needs a label, found {len(pixels)} images in `{images}` and "
             f"{len(classes)} labels in `{labels}`: take both files from the same source"
         )
     if int(classes.max()) >= CLASSES:
-        _refuse(labels, f"holds labels from 0 to {CLASSES - 1}", str(classes.max()))
+        _raise_invalid(labels, f"holds labels from 0 to {CLASSES - 1}", str(classes.max()))
     return pixels, classes
 
 
 def read_idx(path: Path, axes: int) -> Bytes:
     """Read an array of unsigned bytes with that many axes, from a plain or gzipped file."""
-    content = _unpack(path)
+    try:
+        content = read_unpacked(path)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"`{path}` cannot be read ({error}): {WAY_OUT}") from error
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in TYPES:
-        what = content[:4].hex(" ") or "an empty file"
-        _refuse(path, "is an idx file, which starts with the bytes 00 00 08", what)
+        magic = content[:4].hex(" ") or "an empty file"
+        _raise_invalid(path, "is an idx file, which starts with the bytes 00 00 08", magic)
     if TYPES[content[2]] != TYPES[0x08]:
-        _refuse(path, "holds unsigned bytes", TYPES[content[2]])
+        _raise_invalid(path, "holds unsigned bytes", TYPES[content[2]])
     if content[3] != axes:
-        which = {1: "labels (one axis)", 3: "images (three axes)"}
-        _refuse(path, f"holds {which[axes]}", which.get(content[3], f"{content[3]} axes"))
+        kinds = {1: "labels (one axis)", 3: "images (three axes)"}
+        _raise_invalid(path, f"holds {kinds[axes]}", kinds.get(content[3], f"{content[3]} axes"))
     start = 4 + 4 * axes
     shape = tuple(int.from_bytes(content[i : i + 4], "big") for i in range(4, start, 4))
     expected = start + math.prod(shape)
     if len(content) != expected:
         size = " x ".join(str(length) for length in shape)
-        _refuse(path, f"has {expected:,} bytes, as its head of {size} says", f"{len(content):,}")
+        _raise_invalid(
+            path, f"has {expected:,} bytes, as its head of {size} says", f"{len(content):,}"
+        )
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
 
 
-def _unpack(path: Path) -> bytes:
-    try:
-        return read_unpacked(path)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"`{path}` cannot be read ({error}): {WAY_OUT}") from error
-
-
-def _refuse(path: Path, rule: str, found: str) -> NoReturn:
+def _raise_invalid(path: Path, rule: str, found: str) -> NoReturn:
     raise DataError(f"`{path}` {rule}, found {found}: {WAY_OUT}")

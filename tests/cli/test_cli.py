@@ -799,6 +799,7 @@ def test_a_refusal_of_the_real_command(tmp_path: Path) -> None:
             "100 layers, found 101",
         ),
         (("--set", "hidden=2000000"), "`hidden` must be at least 1 and at most 65,536"),
+        (("--set", "hidden=20000,20000"), "at most 268,435,456 weights between its layers"),
         (("--method", "x" * 5000), "unknown method `xxx"),
         (("--method", "\x1b[31mred\x07\n"), "unknown method `\\x1b[31mred\\x07\\n`"),
         (("--epochs", "\x1b[31m" + "x" * 5000), "Invalid value for '--epochs'"),

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -13,14 +14,27 @@ from paretocosmos.types import Batch, Inputs, Outputs
 
 WIDEST = 65_536
 """Units of a layer: one of millions takes all memory as soon as a few rays are evaluated."""
+MOST_WEIGHTS = 2**28
+"""Weights between hidden layers: in training they take 4 GB with the optimizer's averages."""
 
 
 def check_widths(name: str, widths: Sequence[int]) -> None:
-    """Raise if a layer has no units or too many; `name` is the setting."""
+    """Raise if a layer has no units or too many, or all have too many weights.
+
+    Args:
+        name: the setting.
+        widths: units of the hidden layers, one after the other.
+    """
     wrong = [width for width in widths if not 1 <= width <= WIDEST]
     if wrong:
         raise ConfigurationError(
             f"`{name}` must be at least 1 and at most {WIDEST:,}, found {wrong[0]:,}"
+        )
+    weights = sum(before * after for before, after in pairwise(widths))
+    if weights > MOST_WEIGHTS:
+        raise ConfigurationError(
+            f"`{name}` may have at most {MOST_WEIGHTS:,} weights between its layers, found "
+            f"{weights:,}: make them narrower, or give a network of your own as `backbone`"
         )
 
 

@@ -17,33 +17,34 @@ def _decades(count: int, n: int, most: float) -> Tensor:
     return 10 ** ((2 * torch.rand(count, n, 1, dtype=torch.float64) - 1) * most)
 
 
-def _family(name: str, count: int, n: int) -> Tensor:
-    plain = _normal(count, n, 20)
-    if name == "rank 1, lengths 1e-8 to 1e8":
+def _sample_family(name: str, count: int, n: int) -> Tensor:
+    plain, value = _normal(count, n, 20), name.rpartition(" ")[2]
+    if name.startswith("rank 1, lengths"):
         return _normal(count, n, 1) * _decades(count, n, 8)
     if name.startswith("rank "):
-        return _normal(count, n, int(name[5:]))
+        return _normal(count, n, int(value))
     if name.startswith("nearly collinear "):
-        return plain[:, :1] + float(name[17:]) * plain
+        return plain[:, :1] + float(value) * plain
     if name == "zero gradient":
         plain[:, 1] = 0
-    elif name == "all zero":
-        plain.zero_()
-    elif name == "equal":
-        return plain[:, :1].expand(-1, n, -1)
     elif name == "opposite":
         plain[:, 1] = -plain[:, 0]
-    elif name == "positive":
-        return torch.rand(count, n, 3, dtype=torch.float64)
-    elif name == "lengths 1e-4 to 1e4":
-        return plain * _decades(count, n, 4)
-    elif name == "lengths 1e-8 to 1e8":
-        return plain * _decades(count, n, 8)
-    elif name == "matrices 1e-16 to 1e16":
-        return plain * _decades(count, 1, 8)
-    elif name != "full rank":
-        raise AssertionError(name)
-    return plain
+    families: dict[str, Callable[[], Tensor]] = {
+        "full rank": lambda: plain,
+        "zero gradient": lambda: plain,
+        "opposite": lambda: plain,
+        "all zero": plain.zero_,
+        "equal": lambda: plain[:, :1].expand(-1, n, -1),
+        "positive": lambda: torch.rand(count, n, 3, dtype=torch.float64),
+        "lengths 1e-4 to 1e4": lambda: plain * _decades(count, n, 4),
+        "lengths 1e-8 to 1e8": lambda: plain * _decades(count, n, 8),
+        "matrices 1e-16 to 1e16": lambda: plain * _decades(count, 1, 8),
+    }
+    return families[name]()
+
+
+def is_on_simplex(weights: Tensor) -> bool:
+    return bool((weights >= 0).all()) and bool(((weights.sum(dim=-1) - 1).abs() < 1e-14).all())
 
 
 @pytest.fixture
@@ -51,10 +52,8 @@ def gradients() -> Gradients:
     """Seeded gradients ``[count, n, size]`` of a family."""
 
     def make(name: str, count: int, n: int, seed: int) -> Tensor:
-        state = torch.get_rng_state()
-        torch.manual_seed(seed)
-        found = _family(name, count, n)
-        torch.set_rng_state(state)
-        return found
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return _sample_family(name, count, n)
 
     return make

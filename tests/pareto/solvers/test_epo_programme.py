@@ -1,20 +1,18 @@
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import cvxpy
 import numpy as np
 import pytest
 import torch
 from scipy.optimize import linprog
+from tests.pareto.solvers.conftest import Gradients, is_on_simplex
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto.solvers import EpoWeights, epo
+from paretocosmos.pareto.solvers import epo
 
-cp: Any = cvxpy  # its names are not annotated
-Gradients = Callable[[str, int, int, int], Tensor]
 FAMILIES = [
     "full rank",
     "rank 1",
@@ -113,10 +111,6 @@ def _least_violation(programme: Programme) -> float:
     return float(found.fun)
 
 
-def _on_simplex(weights: Tensor) -> bool:
-    return bool((weights >= 0).all()) and bool(((weights.sum(dim=-1) - 1).abs() < 1e-14).all())
-
-
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_value_of_highs(gradients: Gradients, family: str, place: str) -> None:
@@ -125,7 +119,7 @@ def test_the_value_of_highs(gradients: Gradients, family: str, place: str) -> No
         gram = gram @ gram.mT
         losses, rays = _place(place, 6, n, n)
         found = epo(gram, losses, rays)
-        assert _on_simplex(found.weights)
+        assert is_on_simplex(found.weights)
         for i in range(6):
             programme = _programme(gram[i].numpy(), losses[i].numpy(), rays[i].numpy())
             gain, rows, right, balance = programme
@@ -143,43 +137,6 @@ def test_the_value_of_highs(gradients: Gradients, family: str, place: str) -> No
             else:
                 # gains below 1e-15 of the trace are rounding
                 assert abs(gain @ weights - optimum) <= 1e-9 * max(np.abs(gain).max(), 1e-6)
-
-
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("n", [2, 3, 5])
-def test_the_value_of_cvxpy(gradients: Gradients, n: int, place: str) -> None:
-    vectors = gradients("full rank", 12, n, 50 + n)
-    gram = vectors @ vectors.mT
-    losses, rays = _place(place, 12, n, 50 + n)
-    found = epo(gram, losses, rays)
-    for i in range(12):
-        c = gram[i].numpy() / gram[i].trace().item()
-        gain, _, _, balance = _programme(c, losses[i].numpy(), rays[i].numpy())
-        x = cp.Variable(n, nonneg=True)
-        conditions = [cp.sum(x) == 1]
-        rl = (rays[i] * losses[i]).numpy()
-        hat = rl / rl.sum()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.where(hat > 0, np.log(n * hat), 0.0)
-        mu = float(hat @ log)
-        ca = c @ (rays[i].numpy() * (log - mu))
-        assert balance == (mu > 1e-4)
-        if balance:
-            goal = cp.Maximize(x @ ca)
-            for j in range(n):
-                if rl[j] == rl.max() or (ca <= 0).all():
-                    conditions.append(c[j] @ x >= 0)
-                elif ca[j] <= 0:
-                    conditions.append(c[j] @ x >= ca[j])
-        else:
-            goal = cp.Maximize(cp.sum(c @ x))
-            conditions += [c @ x >= 0, x @ ca >= min(0.0, ca.max())]
-        problem = cp.Problem(goal, conditions)
-        problem.solve(solver=cp.HIGHS)
-        assert (problem.status == "optimal") == bool(found.feasible[i])
-        if found.feasible[i]:
-            ours = float(gain @ found.weights[i].numpy())
-            assert ours == pytest.approx(problem.value, abs=1e-8)
 
 
 def test_infeasible_exactly_when_highs_says_so(gradients: Gradients) -> None:
@@ -218,7 +175,7 @@ def test_lengths_over_many_decades(gradients: Gradients, n: int, family: str) ->
     gram = vectors @ vectors.mT
     for place in PLACES:
         found = epo(gram, *_place(place, 500, n, n))
-        assert _on_simplex(found.weights)
+        assert is_on_simplex(found.weights)
         assert found.gap.isfinite().all()
         if family == "lengths 1e-4 to 1e4":
             # a solver for float64 can do no more for 1e-8 to 1e8: a Gram matrix over 32 decades
@@ -281,7 +238,7 @@ def test_always_finite(n: int, scale: float, loss: float) -> None:
     losses = torch.linspace(1, 2, n, dtype=torch.float64) * loss
     for ray in (torch.full((n,), 1 / n), torch.eye(n)[0]):
         found = epo(vectors @ vectors.mT * scale, losses, ray)
-        assert _on_simplex(found.weights)
+        assert is_on_simplex(found.weights)
         assert found.gap.isfinite()
         assert found.feasible
 
@@ -335,9 +292,3 @@ def test_computed_in_float64_whatever_comes_in(
 def test_shapes_that_do_not_fit_are_refused(shapes: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(ConfigurationError, match="same last axis"):
         epo(*(torch.ones(shape) for shape in shapes))
-
-
-def test_what_it_gives_has_names() -> None:
-    found = epo(torch.eye(3), torch.ones(3), torch.ones(3) / 3)
-    assert type(found) is EpoWeights  # `Epo` is the method
-    assert found._fields == ("weights", "feasible", "gap")

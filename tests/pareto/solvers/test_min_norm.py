@@ -1,5 +1,4 @@
 import math
-from collections.abc import Callable
 from typing import Any
 
 import cvxpy
@@ -8,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.pareto.solvers.conftest import Gradients, is_on_simplex
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 from torchjd.aggregation import MGDAWeighting
@@ -16,7 +16,6 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.solvers import min_norm
 
 cp: Any = cvxpy  # its names are not annotated
-Gradients = Callable[[str, int, int, int], Tensor]
 FAMILIES = [
     "full rank",
     "rank 1",
@@ -68,10 +67,6 @@ def _by_cvxpy(vectors: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
-def _on_simplex(weights: Tensor) -> bool:
-    return bool((weights >= 0).all()) and bool(((weights.sum(dim=-1) - 1).abs() < 1e-14).all())
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("n", [2, 3, 4, 6, 7, 10])
 def test_as_short_as_the_quadratic_programme_of_cvxpy(
@@ -95,7 +90,7 @@ def test_the_duality_gap_is_closed_on_every_family(
     gram = _gram(gradients(family, 400, n, 100 + n))
     found = min_norm(gram)
     assert found.weights.dtype == found.gap.dtype == torch.float64
-    assert _on_simplex(found.weights)
+    assert is_on_simplex(found.weights)
     scaled, weights = _relative(gram), found.weights.numpy()
     along = np.einsum("bij,bj->bi", scaled, weights)
     gap = (along * weights).sum(axis=1) - along.min(axis=1)
@@ -138,7 +133,7 @@ def test_the_hulls_of_pareto_mtl_lie_between_two_vectors(gradients: Gradients, f
     vectors = coefficients @ gradients(family, len(coefficients), 2, seed)
     gram = _gram(vectors)
     found = min_norm(gram, plane=True)
-    assert _on_simplex(found.weights)
+    assert is_on_simplex(found.weights)
     assert float(found.gap.max()) <= 1e-10  # again the very short vectors
     ours = _value(_relative(gram), found.weights.numpy())
     theirs = _value(_relative(gram), _by_cvxpy(vectors.numpy()))
@@ -201,7 +196,7 @@ def test_the_middle_of_equal_vectors(n: int) -> None:
 def test_always_finite(n: int, scale: float, plane: bool) -> None:
     vectors = torch.tensor([[1.0, i % 3 - 1.0] for i in range(n)], dtype=torch.float64)
     found = min_norm(_gram(vectors) * scale, plane=plane)
-    assert _on_simplex(found.weights)
+    assert is_on_simplex(found.weights)
     assert found.gap.isfinite()
     if scale == 0:
         assert float(found.gap) == 0

@@ -28,7 +28,7 @@ from paretocosmos import fit
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.evaluation import MIDDLE
 from paretocosmos.export import Exported, export
-from paretocosmos.export.formats import draw_rows, relative_difference
+from paretocosmos.export.formats import compute_relative_difference, draw_rows
 from paretocosmos.export.network import ExportedNetwork, plan_export
 from paretocosmos.runs.provenance import provenance
 from paretocosmos.runs.run import Run
@@ -126,7 +126,7 @@ def measured(
         "onnxruntime_ms": 1e3 * ours,
         "torch_ms": 1e3 * theirs,
         "ratio": ours / theirs,
-        "difference": max(relative_difference(one, other) for one, other in pairs),
+        "difference": max(compute_relative_difference(one, other) for one, other in pairs),
     }
 
 

@@ -16,7 +16,7 @@ from torch import nn
 
 import paretocosmos
 from paretocosmos.export import Exported, export
-from paretocosmos.export.markdown import code, plain, table
+from paretocosmos.export.card import escape_markdown, format_code_block, format_table
 from paretocosmos.nn.conditioning import Concat
 from paretocosmos.problems.tables import Table
 from paretocosmos.runs.run import Run
@@ -44,14 +44,14 @@ def text_of(rendered: str) -> str:
 @pytest.mark.parametrize("name", EVIL)
 def test_names_mean_themselves(name: str) -> None:
     """A reader of Markdown gives back the text, and no element but the paragraph it is in."""
-    rendered = RENDER.render(plain(name))
+    rendered = RENDER.render(escape_markdown(name))
     assert text_of(rendered) == " ".join(name.split())
     assert re.findall(r"<(\w+)", rendered) == ["p"]
 
 
 @pytest.mark.parametrize("name", EVIL)
 def test_tables_keep_their_columns(name: str) -> None:
-    rendered = RENDER.render("\n".join(table(("first", name), [(name, "last"), ("x", "y")])))
+    rendered = RENDER.render(format_table(("first", name), [(name, "last"), ("x", "y")]))
     assert rendered.count("<th") - rendered.count("<thead") == 2
     cells = [text_of(cell) for cell in re.findall(r"<td.*?</td>", rendered, re.DOTALL)]
     assert cells == [" ".join(name.split()), "last", "x", "y"]
@@ -59,7 +59,7 @@ def test_tables_keep_their_columns(name: str) -> None:
 
 def test_code_cannot_end_its_fence() -> None:
     inside = "text = '````'\n```\n"
-    (block,) = [token for token in RENDER.parse("\n".join(code(inside))) if token.type == "fence"]
+    (block,) = [token for token in RENDER.parse(format_code_block(inside)) if token.type == "fence"]
     assert block.content == inside
 
 

@@ -189,7 +189,7 @@ def test_places_that_are_refused(trained: Run, tmp_path: Path) -> None:
 def test_too_large_for_one_file(
     trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paretocosmos.export.formats.LARGEST", 100)
+    monkeypatch.setattr("paretocosmos.export.formats.MOST_WEIGHT_BYTES", 100)
     with pytest.raises(RunError, match=r'2 GB.*format="torch"'):
         export(trained, out=tmp_path / "a.onnx")
 

@@ -8,7 +8,7 @@ from paretocosmos.errors import RunError, unknown
 from paretocosmos.evaluation.threshold import check_threshold
 from paretocosmos.export.card import render_run_card
 from paretocosmos.export.formats import FORMATS, compare_file, require_onnx
-from paretocosmos.export.network import TAKES, describe, has_threshold, plan_export
+from paretocosmos.export.network import TAKES, describe_file, has_threshold, plan_export
 from paretocosmos.io.files import make_folder, path_exists, replace_file, user_path
 from paretocosmos.runs.run import Run, SupportsToRun, predicts_at, to_run
 
@@ -102,14 +102,15 @@ def export(
     check_threshold(threshold, decided=has_threshold(run), name=run.record["name"])
     file_format = FORMATS[format]
     path = _find_path(run, file_format.ending, out)
-    with make_folder(path.parent):  # before the work is done
+    with make_folder(path.parent):  # first: a folder that cannot be written costs no work
         if format == "onnx":
-            require_onnx()
+            require_onnx()  # before tracing, which takes seconds
         plan = plan_export(run, threshold)
         content, several = file_format.write(
-            plan, lambda free: describe(run, plan, file_format.takes[free], threshold)
+            plan, lambda free: describe_file(run, plan, file_format.takes[free], threshold)
         )
         takes = file_format.takes[several]
+        # an error in the comparison below removes the temporary file and keeps an older one
         with replace_file(path, way_out=WAY_OUT) as temporary:
             temporary.write_bytes(content)
             difference = compare_file(plan, temporary, path, file_format.load, takes, run.table)

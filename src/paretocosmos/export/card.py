@@ -1,10 +1,12 @@
 """Model cards: what a network is, what it was trained on, and what it is not fit for.
 
-All cards come from one template, ``card.md.jinja``. Texts from data or files pass through `plain`.
+All cards come from one template, ``card.md.jinja``. Texts from data or files are escaped.
 """
 
+import html
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from pprint import pformat
 from typing import Any
@@ -14,7 +16,6 @@ import numpy as np
 
 from paretocosmos._version import __version__
 from paretocosmos.evaluation.threshold import MIDDLE
-from paretocosmos.export.markdown import code, plain, table
 from paretocosmos.export.network import KEY, TAKES, ExportPlan, Takes, has_threshold, list_classes
 from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import GroupObjective, fairness_objectives, measure_of
@@ -31,17 +32,45 @@ PREFERENCE_ORDER: dict[Takes, str] = {
 }
 
 
-def _render(template: str, **context: Any) -> str:
+def escape_markdown(text: object) -> str:
+    r"""Return a text as one line without anything that Markdown or HTML would take for markup.
+
+    >>> print(escape_markdown("a|b <script> native_country"))
+    a\|b &lt;script&gt; native_country
+    """
+    line = html.escape(" ".join(str(text).split()), quote=False)
+    # an underscore between letters is no emphasis
+    signs = r"[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])"
+    line = re.sub(signs, lambda match: f"\\{match[0]}", line)
+    # a bare address would become a link
+    return re.sub(r"(?i)(https?|ftp|www)([:.])", r"\1\\\2", line)
+
+
+def format_table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """Format a Markdown table."""
+    lines = [[escape_markdown(text) for text in row] for row in (head, *rows)]
+    lines.insert(1, ["---"] * len(head))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def format_code_block(text: str, language: str = "python") -> str:
+    """Format a block of code in a fence that is longer than any inside."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join([f"{fence}{language}", *text.splitlines(), fence])
+
+
+def _render_template(template: str, **context: Any) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # Markdown and Python; `plain` escapes what comes from data
+        autoescape=False,  # Markdown and Python; the filter `plain` escapes what comes from data
     )
-    environment.filters |= {"plain": plain, "fence": lambda text: "\n".join(code(text))}
-    environment.globals["markdown_table"] = lambda head, rows: "\n".join(table(head, rows))
+    environment.filters |= {"plain": escape_markdown, "fence": format_code_block}
+    environment.globals["markdown_table"] = format_table
     return environment.get_template(template).render(**context).rstrip() + "\n"
 
 
@@ -59,7 +88,7 @@ def render_run_card(
         threshold: the probability above which decisions are positive.
     """
     record, default_ray = run.record, predicts_at(run).ray
-    return _render(
+    return _render_template(
         "card.md.jinja",
         front_matter=False,
         title=f"Model card: {name}",
@@ -81,7 +110,7 @@ def render_run_card(
         columns=_list_columns(run),
         record=record,
         # mappings are for programs: the card states what they hold elsewhere
-        about=[(k, _join(v)) for k, v in record["about"].items() if not isinstance(v, dict)],
+        about=[(k, _join_values(v)) for k, v in record["about"].items() if not isinstance(v, dict)],
         objectives=[(name, _explain_objective(name)) for name in run.front.names],
         front=run.front,
         fairness=describe_fairness(run),
@@ -107,7 +136,7 @@ def render_network_card(model: Conditioning, about: Mapping[str, Any], front: Fr
     count = sum(p.numel() for p in model.parameters())
     parameters = dict(model.named_parameters())
     reading = sum(parameters[name].numel() for name in model.ray_parameters)
-    opening = [
+    opening = [  # lines of Markdown
         f"One network that takes a preference between {model.objectives} objectives as an input, "
         f"conditioned by `{about['conditioning']}`. It has {count:,} parameters; {reading:,} of "
         "them read the preference."
@@ -123,7 +152,7 @@ def render_network_card(model: Conditioning, about: Mapping[str, Any], front: Fr
         "model = from_pretrained(FOLDER, network)\n"
         f"at_one = model.at({ray})  # all weight on the first objective\n"
     )
-    return _render(
+    return _render_template(
         "card.md.jinja",
         front_matter=True,
         title=f"{about['network']}, conditioned on a preference",
@@ -134,6 +163,7 @@ def render_network_card(model: Conditioning, about: Mapping[str, Any], front: Fr
         columns=[],
         front=front,
         fairness=[],
+        # without a front the template never asks for its rows
         **({} if front is None else _tabulate_front(front)),
     )
 
@@ -142,11 +172,12 @@ def render_usage(run: Run, plan: ExportPlan, name: str, takes: Takes) -> str:
     """Render Python that loads an exported file beside it and calls it on one row."""
     row = ""
     if run.table is not None:
-        firsts = {column: labels[0] for column, labels in run.table.categorical.items()}
-        example = pformat({**run.table.numeric, **firsts}, width=96, indent=1, sort_dicts=False)
+        # a row that any reader can change: the fill values of numbers, the first categories
+        categories = {column: labels[0] for column, labels in run.table.categorical.items()}
+        example = pformat({**run.table.numeric, **categories}, width=96, indent=1, sort_dicts=False)
         row = "\n".join(f"    {line}" for line in f"{example},".splitlines())
     ray = predicts_at(run).ray or [1 / plan.objectives] * plan.objectives
-    return _render(
+    return _render_template(
         "usage.py.jinja",
         onnx=name.endswith(".onnx"),
         name=name,
@@ -159,18 +190,18 @@ def render_usage(run: Run, plan: ExportPlan, name: str, takes: Takes) -> str:
 
 
 def _describe_run(run: Run) -> list[str]:
-    names = ", ".join(plain(name) for name in run.front.names)
+    names = ", ".join(escape_markdown(name) for name in run.front.names)
     lines = [
         f"One network for every trade-off between {names}: it takes the preference as an input."
     ]
     about = run.record["about"]
     if {"target", "positive"} <= about.keys():
-        target, positive = plain(about["target"]), plain(about["positive"])
+        target, positive = escape_markdown(about["target"]), escape_markdown(about["positive"])
         lines.append(f"It gives the probability that {target} is {positive}.")
     elif {"target", "answer"} <= about.keys():
-        classes = ", ".join(plain(name) for name in Answer.from_about(about).classes)
-        what = f"the probabilities of its classes, {classes}" if classes else "it as a number"
-        lines.append(f"It predicts {plain(about['target'])}: {what}.")
+        classes = ", ".join(escape_markdown(name) for name in Answer.from_about(about).classes)
+        output = f"the probabilities of its classes, {classes}" if classes else "it as a number"
+        lines.append(f"It predicts {escape_markdown(about['target'])}: {output}.")
     return lines
 
 
@@ -186,7 +217,7 @@ def _list_columns(run: Run) -> list[tuple[object, ...]]:
     ]
 
 
-def _join(value: object) -> object:
+def _join_values(value: object) -> object:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
@@ -202,13 +233,14 @@ def _format_settings(settings: Mapping[str, Any]) -> str:
         f"{key} {value}"
         for key, value in settings.items()
         if value is not None
-        and not (
+        and not (  # nested lists
             isinstance(value, list | tuple) and any(isinstance(v, list | tuple) for v in value)
         )
     )
 
 
 def _tabulate_front(front: Front) -> dict[str, Any]:
+    # fewer rows than SHOWN if the front has fewer rays
     indices = np.unique(np.linspace(0, len(front) - 1, SHOWN).round().astype(int))
     metrics = [name for name in front.metrics if name != "misclassification"]  # 1 - accuracy
     non_dominated, same_class = front.non_dominated, find_constant(front)
@@ -226,7 +258,9 @@ def describe_fairness(run: Run) -> list[str]:
     about, front, lines = run.record["about"], run.front, list[str]()
     if "sensitive" in about:
         names = about.get("groups", [])
-        groups = ", ".join(map(plain, names if isinstance(names, list | tuple) else [names]))
+        groups = ", ".join(
+            map(escape_markdown, names if isinstance(names, list | tuple) else [names])
+        )
         inputs = _list_group_inputs(run)
         reading = (
             f"Its input {' and '.join(inputs)} tells the network the group: ask whether this is "
@@ -234,27 +268,28 @@ def describe_fairness(run: Run) -> list[str]:
             if inputs
             else "That column is not an input; other columns may still tell much of it."
         )
-        compared = f"The groups of {plain(about['sensitive'])} are compared: {groups}."
+        compared = f"The groups of {escape_markdown(about['sensitive'])} are compared: {groups}."
         lines += [f"{compared} {reading}", ""]
         if disclosure := getattr(run.model, "disclosure", ""):
             columns = "its inputs" if inputs else "the other columns"
             lines.append(f"- {disclosure.format(columns=columns)}")
         meanings = _list_gap_meanings(run)
         names = [name for name in (*front.names, *front.metrics) if meanings.get(name)]
-        lines += [f"- {plain(name)}: {meanings[name]}." for name in names]
+        lines += [f"- {escape_markdown(name)}: {meanings[name]}." for name in names]
         lines += [
-            f"- All of this was measured on the {plain(front.split)} split of this data, with a "
-            "decision at probability 0.5. Another threshold, other people or another time have "
-            "other gaps.",
+            f"- All of this was measured on the {escape_markdown(front.split)} split of this "
+            "data, with a decision at probability 0.5. Another threshold, other people or "
+            "another time have other gaps.",
             "- A gap that is small for these groups may be large for others, or within them.",
         ]
+    # also where no groups were compared: such a preference misleads whoever picks it
     constant = find_constant(front)
     if constant.any():
         rays = [", ".join(f"{weight:.2f}" for weight in ray) for ray in front.rays[constant]]
         lines.append(
             f"- CONSTANT: at {len(rays)} of {len(front)} preferences all rows of the "
-            f"{plain(front.split)} split get the same class, which is fair and of no use: "
-            f"{'; '.join(f'({ray})' for ray in rays)}."
+            f"{escape_markdown(front.split)} split get the same class, which is fair and of no "
+            f"use: {'; '.join(f'({ray})' for ray in rays)}."
         )
     return lines
 
@@ -263,8 +298,13 @@ def _list_group_inputs(run: Run) -> list[str]:
     """Return the columns that make the groups and are inputs too, as `X` of an estimator may."""
     about = run.record["about"]
     attributes = about.get("grouping", {}).get("attributes", [{"name": about["sensitive"]}])
+    # a problem with groups but no table has inputs without names, none of which is a group
     columns = () if run.table is None else run.table.columns
-    return [plain(attribute["name"]) for attribute in attributes if attribute["name"] in columns]
+    return [
+        escape_markdown(attribute["name"])
+        for attribute in attributes
+        if attribute["name"] in columns
+    ]
 
 
 def _list_gap_meanings(run: Run) -> dict[str, str]:

@@ -44,32 +44,34 @@ TRACED_SIZES = {"rows": 3, "groups": 2, "each": 3}
 
 GROUPED = "grouped_x"
 
-# Bytes of weights; a file is one message of protobuf, which ends at 2^31.
-LARGEST = 2_000_000_000
+# Bytes of weights: an ONNX file is one protobuf message, which cannot exceed 2^31 bytes.
+MOST_WEIGHT_BYTES = 2_000_000_000
 
 
 # ---------------------------------------------------------------- tracing
 
 
 def trace_network(plan: ExportPlan, *, grouped: bool) -> tuple[ExportedProgram, bool]:
-    """Return the network as a graph, and whether it takes several preferences or one for all.
+    """Return the network as a graph, and True if it takes several preferences, not one for all.
 
-    It takes several if it can be traced so; a hypernetwork of convolutions cannot.
+    It takes several if it can be traced that way; a hypernetwork of convolutions cannot.
 
     Args:
         plan: what is exported.
-        grouped: whether it takes rows ``[groups, each, ...]`` with a preference for each group, or
+        grouped: take rows ``[groups, each, ...]`` with a preference for each group instead of
             rows ``[rows, ...]`` with one for each.
     """
     network = plan.network
     try:
         if grouped:
-            return _trace(plan, GroupedNetwork(network), ("groups", "each"), "groups"), True
-        return _trace(plan, network, ("rows",), "rows"), True
+            return _trace_with_sizes(
+                plan, GroupedNetwork(network), ("groups", "each"), "groups"
+            ), True
+        return _trace_with_sizes(plan, network, ("rows",), "rows"), True
     except Exception:  # torch.export has no family of errors of its own
         pass
     try:
-        return _trace(plan, network, ("rows",), None), False
+        return _trace_with_sizes(plan, network, ("rows",), None), False
     except Exception as error:
         raise RunError(
             f"torch.export cannot follow this network ({one_line(error)[:300]}): the network must "
@@ -77,9 +79,10 @@ def trace_network(plan: ExportPlan, *, grouped: bool) -> tuple[ExportedProgram, 
         ) from error
 
 
-def _trace(
+def _trace_with_sizes(
     plan: ExportPlan, network: nn.Module, rows: tuple[str, ...], preferences: str | None
 ) -> ExportedProgram:
+    # sizes named `rows` share one symbol: torch then knows that they are equal
     free = {name: Dim(name) for name in rows}
     count = 1 if preferences is None else TRACED_SIZES[preferences]
     example = (
@@ -87,22 +90,22 @@ def _trace(
         torch.full((count, plan.objectives), 1 / plan.objectives),
     )
     shapes = (
-        {at: free[name] for at, name in enumerate(rows)},
+        {axis: free[name] for axis, name in enumerate(rows)},
         {} if preferences is None else {0: free[preferences]},
     )
-    with hide_messages(), torch.no_grad():
+    with hide_exporter_messages(), torch.no_grad():
         return torch.export.export(
             network,
             example,
             dynamic_shapes=shapes,
-            strict=False,
+            strict=False,  # run the code of the network: Dynamo follows less of what people write
             # what torch cannot prove about sizes stays open: other sizes are compared afterwards
             prefer_deferred_runtime_asserts_over_guards=True,
         )
 
 
 @contextmanager
-def hide_messages() -> Iterator[None]:
+def hide_exporter_messages() -> Iterator[None]:
     """Hide the messages of torch's exporters, which are for their developers."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript")]
     levels = [logger.level for logger in loggers]
@@ -126,21 +129,21 @@ def require_onnx() -> None:
 
 
 def write_onnx(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[bytes, bool]:
-    """Return the file, and whether it takes several preferences.
+    """Return the file, and True if it takes several preferences.
 
     Args:
         plan: what is exported.
         describe: the file's metadata, given whether it takes several preferences.
     """
     size = sum(t.numel() * t.element_size() for t in plan.network.state_dict().values())
-    if size > LARGEST:
+    if size > MOST_WEIGHT_BYTES:
         raise RunError(
             f"an ONNX file of one piece holds at most 2 GB, found weights of {size / 1e9:.1f} GB: "
             'use format="torch"'
         )
     graph, several = trace_network(plan, grouped=True)
     try:
-        with hide_messages():
+        with hide_exporter_messages():
             program = torch.onnx.export(
                 graph,
                 dynamo=True,
@@ -149,7 +152,7 @@ def write_onnx(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[bytes
                 output_names=list(plan.outputs),
             )
     except torch.onnx.OnnxExporterError as error:
-        cause = error.__cause__ or error
+        cause = error.__cause__ or error  # torch's own message is a page of instructions
         raise RunError(
             f'torch cannot write this network as ONNX ({one_line(cause)[:300]}): use format="torch"'
         ) from error
@@ -158,6 +161,7 @@ def write_onnx(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[bytes
     _remove_traces(model)
     if several:
         _reshape_rows(model, plan)
+    # users read the names of sizes: generated ones, such as `s77`, become `rows`
     rows = "rows" if several else model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
     for value in (*model.graph.input, *model.graph.output):
         first = value.type.tensor_type.shape.dim[0]
@@ -211,7 +215,7 @@ def load_onnx(path: Path) -> LoadedFile:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
+    options.log_severity_level = 3  # errors only
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
     def call(x: Tensor, preference: Tensor) -> list[Output]:
@@ -227,7 +231,7 @@ def load_onnx(path: Path) -> LoadedFile:
 
 
 def write_program(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[bytes, bool]:
-    """Return the file, and whether it takes a preference for each row or one for all.
+    """Return the file, and True if it takes a preference for each row, not one for all.
 
     Args:
         plan: what is exported.
@@ -239,7 +243,7 @@ def write_program(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[by
         for node in getattr(module, "graph", torch.fx.Graph()).nodes:
             node.meta.pop("stack_trace", None)  # where on this machine it came from
     stream = io.BytesIO()
-    with hide_messages():
+    with hide_exporter_messages():
         torch.export.save(program, stream, extra_files={KEY: describe(several)})
     return stream.getvalue(), several
 
@@ -247,7 +251,7 @@ def write_program(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[by
 def load_program(path: Path) -> LoadedFile:
     """Load a program; raise if anything in it is pickled."""
     _check_no_pickles(path)
-    with hide_messages():
+    with hide_exporter_messages():
         module = torch.export.load(io.BytesIO(path.read_bytes())).module()
 
     def call(x: Tensor, preference: Tensor) -> list[Output]:
@@ -263,6 +267,7 @@ def _check_no_pickles(path: Path) -> None:
         for name in archive.namelist():
             content = archive.read(name)
             listed = name.endswith(("weights_config.json", "constants_config.json"))
+            # torch writes empty files where there is nothing to pickle
             pickled = name.endswith((".pt", ".pkl")) and len(content) > 0
             if listed:
                 entries = json.loads(content)["config"].values()
@@ -298,29 +303,32 @@ def measure_difference(
     worst = 0.0
     for rows, count in COMPARED_SIZES[takes]:
         x = draw_rows(rows, plan.row, table, generator)
+        # exponential variables over their sum are uniform on the simplex
         ray = torch.rand(count, plan.objectives, generator=generator).log().neg()
         ray /= ray.sum(dim=1, keepdim=True)
         with torch.inference_mode():
             expected = [output.numpy() for output in plan.network(x, ray)]
         actual = dict(zip(plan.outputs, call(x, ray), strict=True))
         wanted = dict(zip(plan.outputs, expected, strict=True))
-        if DECISION in actual:  # which must follow from the file's own probabilities
+        if DECISION in actual:  # rounding may flip one at the threshold: ask for consistency
             predictions = torch.from_numpy(actual[plan.network.answer.output_name])
             wanted[DECISION] = plan.network.decide(predictions)[DECISION].numpy()
         worst = max(
-            worst, *(relative_difference(actual[name], wanted[name]) for name in plan.outputs)
+            worst,
+            *(compute_relative_difference(actual[name], wanted[name]) for name in plan.outputs),
         )
     return worst
 
 
-def relative_difference(actual: Output, wanted: Output) -> float:
+def compute_relative_difference(actual: Output, wanted: Output) -> float:
     """Return the largest difference, relative to the largest of `wanted` if that is above 1.
 
-    >>> relative_difference(np.array([200.0, 3.0]), np.array([202.0, 3.0]))
+    >>> compute_relative_difference(np.array([200.0, 3.0]), np.array([202.0, 3.0]))
     0.009900990099009901
     """
     if actual.shape != wanted.shape:
         return float("inf")
+    # NaN would compare as smaller than any tolerance
     largest = np.abs(actual - wanted).max() / max(1.0, np.abs(wanted).max())
     return float(np.nan_to_num(largest, nan=np.inf))
 

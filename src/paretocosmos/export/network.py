@@ -68,8 +68,10 @@ class Preprocessing(nn.Module):
     def __init__(self, table: Table) -> None:
         super().__init__()
         lists = list(table.categorical.values())
+        # encoded rows hold the numeric columns first, then one code per categorical column
         self.numbers, self.flags = len(table.numeric), len(table.flagged)
         mean, scale = np.array(table.mean), np.array(table.scale)
+        # the two values of a standardised 0 or 1, for the features after the numbers
         low, high = (((bit - mean) / scale).astype(np.float32)[self.numbers :] for bit in (0, 1))
         names, lengths = list(table.numeric), [len(categories) for categories in lists]
         buffers = {
@@ -87,7 +89,7 @@ class Preprocessing(nn.Module):
             "high": high,
         }
         for name, values in buffers.items():
-            if values.size:  # torch.export cannot save a buffer of nothing
+            if values.size:  # torch.export cannot save an empty buffer
                 self.register_buffer(name, torch.tensor(values))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -99,12 +101,12 @@ class Preprocessing(nn.Module):
             filled = torch.where(present[:, : self.numbers], numbers, self.fill)
             features.append(((filled - self.mean) / self.scale).float())
         flags = self.flags
-        if flags:
+        if flags:  # "is missing", standardised: low where the number is there
             flags_low = present.index_select(1, self.flagged)
             features.append(torch.where(flags_low, self.low[:flags], self.high[:flags]))
         if x.shape[1] > self.numbers:
             codes = torch.where(present[:, self.numbers :], x[:, self.numbers :], self.unknown)
-            # each value once per category of its column: a product with zeros and ones is exact,
+            # each code once per category of its column: a product with zeros and ones is exact,
             # and onnxruntime gathers columns more slowly than it multiplies
             hit = codes @ self.spread == self.place
             features.append(torch.where(hit, self.high[flags:], self.low[flags:]))
@@ -146,6 +148,7 @@ class ExportedNetwork(nn.Module):
 
     def compute_named(self, x: Tensor, preference: Tensor) -> dict[str, Tensor]:
         """Compute the outputs by their names."""
+        # [J] for all rows, which every network takes; [G, J] only where there are several
         ray = preference[0] if preference.shape[0] == 1 else preference
         if self.preprocessing is not None:
             outputs: Outputs = self.model(self.preprocessing(x), ray)
@@ -205,6 +208,7 @@ def plan_export(run: Run, threshold: float) -> ExportPlan:
             f"{len(run.model.rays)} rays in `{run.folder}`: export a run of a method that trains "
             "one network for all rays, such as `cosmos`"
         )
+    # float32 whatever it was trained in: few runtimes have float64 kernels
     model = copy.deepcopy(run.model).cpu().float().eval().requires_grad_(False)
     table = run.table
     preprocessing = None if table is None else Preprocessing(table)
@@ -213,6 +217,7 @@ def plan_export(run: Run, threshold: float) -> ExportPlan:
     shape = run.record["input_shape"] if table is None else [len(table.columns)]
     row, objectives = tuple(shape), run.front.objectives
     even = torch.full((1, objectives), 1 / objectives)
+    # a call on zeros gives the names of the outputs, and shows early what cannot be exported
     try:
         with torch.inference_mode():
             names = tuple(network.compute_named(torch.zeros(2, *row), even))
@@ -240,7 +245,7 @@ def list_classes(run: Run) -> list[str]:
     return [str(about.get("negative", f"not {positive}")), positive]
 
 
-def describe(run: Run, plan: ExportPlan, takes: Takes, threshold: float) -> str:
+def describe_file(run: Run, plan: ExportPlan, takes: Takes, threshold: float) -> str:
     """Return JSON: columns and categories, objectives, meaning of the output, version."""
     record = run.record
     description: dict[str, Any] = {

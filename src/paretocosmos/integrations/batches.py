@@ -1,4 +1,4 @@
-"""Batches of any loader as inputs and targets."""
+"""Conversion of any loader's batches into inputs and targets."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from paretocosmos.errors import DataError
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.types import Batch
 
-# An objective may weight samples by this target if a batch has it.
+# The target by which objectives weight samples if a batch has it.
 WEIGHT = "weight"
 
 
@@ -67,8 +67,8 @@ def split_by_objective(data: Any, objectives: Sequence[Objective]) -> tuple[Any,
     names = [objective.name for objective in objectives]
     if not isinstance(data, Mapping) or set(data) != set(names):
         return None
-    if any(isinstance(value, Tensor) for value in data.values()):  # columns named after targets
-        return None
+    if any(isinstance(value, Tensor) for value in data.values()):
+        return None  # one batch of columns that are named as the objectives
     return tuple(data[name] for name in names)
 
 
@@ -84,6 +84,7 @@ def extract_inputs(data: Any, names: Sequence[str]) -> Any:
 
 def _split_columns(data: Mapping[str, Tensor], names: Sequence[str]) -> Batch:
     columns = dict(data)
+    # collators of `transformers` rename `label`; a network's own loss would read `labels`
     if "label" in names and "label" not in columns and "labels" in columns:
         columns["label"] = columns.pop("labels")
     targets = {name: columns.pop(name) for name in (*names, WEIGHT) if name in columns}
@@ -96,7 +97,7 @@ def _split_columns(data: Mapping[str, Tensor], names: Sequence[str]) -> Batch:
 
 
 def _pair_targets(inputs: Any, targets: Sequence[Any], names: Sequence[str]) -> Batch:
-    if len(targets) == 1 and isinstance(targets[0], Mapping):
+    if len(targets) == 1 and isinstance(targets[0], Mapping):  # a pair, the targets by name
         return Batch(inputs, dict(targets[0]))
     if len(targets) != len(names):
         raise DataError(

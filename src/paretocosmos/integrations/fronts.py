@@ -1,4 +1,4 @@
-"""A front from the batches that a loop of another library evaluates."""
+"""Fronts computed from the batches that a loop of another library evaluates."""
 
 import math
 import warnings
@@ -72,6 +72,7 @@ class FrontEvaluator:
         Of a mapping only tensors remain: a cache or a tuple of hidden states is not evaluated.
         """
         parameter = next(p for p in model.parameters() if p.is_floating_point())
+        # at the parameters' device and precision, which may be half
         outputs = to_float32(model(inputs, ray.to(parameter)))
         if not isinstance(outputs, Mapping):
             return outputs
@@ -103,8 +104,8 @@ class FrontEvaluator:
             model: the network.
             batch: of the loader of all objectives, or of one.
             objective: its number, if it has a loader of its own.
-            exact: whether the network runs in float32, whatever the loop around it does; scores
-                are computed so in any case.
+            exact: run the network in float32, whatever the loop around it does; scores are computed
+                in float32 in any case.
             count: how many samples, the first ones, are counted; all if `None`.
         """
         if objective != ALL and self.metrics:
@@ -122,12 +123,13 @@ class FrontEvaluator:
             with _disable_autocast(device) if exact else nullcontext():
                 outputs = self.compute_outputs(model, batch.inputs, ray)
             with _disable_autocast(device):
+                # scores take outputs of several rays, ``[N, B, ...]``, here of one
                 stacked = map_tensors(lambda out: out[None], outputs)
                 if count is not None:
                     map_tensors(partial(check_rows, samples=len(batch)), stacked)
                 stacked = map_tensors(lambda out: out[:, :count], stacked)
                 tally.add(stacked, map_tensors(lambda target: target[:count], batch.targets))
-        return outputs
+        return outputs  # of the last ray, the centre
 
     def front(
         self, tallies: Tallies, *, split: str, gather: Callable[[Tensor], Tensor] | None = None
@@ -162,6 +164,7 @@ class FrontEvaluator:
             split=split,
             provenance=None,
         )
+        # the centre was evaluated after the rays of the front
         count = len(self.rays)
         front, centre = combined.take(range(count)), combined.take([count])
         with warnings.catch_warnings():
@@ -175,10 +178,10 @@ class FrontEvaluator:
 def _make_reductions(gather: Callable[[Tensor], Tensor]) -> dict[str, Any]:
     """Return how a tally combines sums and samples of several processes."""
 
-    def total(sums: list[Tensor]) -> list[Tensor]:
+    def add_up(sums: list[Tensor]) -> list[Tensor]:
         return [gather(value.unsqueeze(0)).sum(dim=0) for value in sums]
 
-    def join(samples: Tensor) -> Tensor:
+    def concatenate(samples: Tensor) -> Tensor:
         # collectives need one size: pad to the largest, then cut again
         sizes = gather(torch.tensor([len(samples)], device=samples.device)).tolist()
         padded = samples.new_zeros(max(sizes), *samples.shape[1:])
@@ -186,7 +189,7 @@ def _make_reductions(gather: Callable[[Tensor], Tensor]) -> dict[str, Any]:
         ranks = gather(padded).unflatten(0, (len(sizes), max(sizes)))
         return torch.cat([rank[:size] for rank, size in zip(ranks, sizes, strict=True)])
 
-    return {"total": total, "gather": join}
+    return {"total": add_up, "gather": concatenate}
 
 
 def _disable_autocast(device: torch.device) -> torch.autocast:

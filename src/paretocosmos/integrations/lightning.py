@@ -119,9 +119,9 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
 
     def configure_optimizers(self) -> Any:
         training = self.weighting.training
-        if training.optimizer == "adam":  # the paper's, at one rate
+        if training.optimizer == "adam":  # the paper's, with a constant learning rate
             return torch.optim.Adam(self.parameters(), lr=self.learning_rate)
-        # parameters that read the ray are not decayed
+        # decay would make parameters that read the ray forget it
         excluded = find_undecayed(self.model)
         named = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
         groups = [
@@ -142,7 +142,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         return {"optimizer": optimizer, "lr_scheduler": per_step}
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
-        # Lightning moves no frozen dataclass
+        # Lightning moves fields of a dataclass in place, which a frozen one refuses
         if isinstance(batch, Mapping):
             return {name: self.on_before_batch_transfer(value, 0) for name, value in batch.items()}
         return (batch.inputs, batch.targets) if isinstance(batch, Batch) else batch
@@ -206,7 +206,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             split: ``"train"``, ``"val"`` or ``"test"``.
         """
         evaluator = self._evaluator.with_rays(rays)
-        tallies: Tallies = {}
+        tallies: Tallies = {}  # its own, so that it may be called during a validation
         with evaluation_mode(self):
             for batch in _find_loader(data, check_split(split)):
                 self._add(evaluator, tallies, batch, transfer=True)
@@ -258,6 +258,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
 
     def _mean(self, losses: Tensor) -> Tensor:
         """Average over processes."""
+        # `self.trainer` raises without one, as in a test of a single step
         single = self._trainer is None or self.trainer.world_size == 1
         return losses if single else self.all_gather(losses).mean(dim=0)
 
@@ -266,7 +267,7 @@ def _find_loader(data: Any, split: str) -> Iterable[Any]:
     from lightning.pytorch.utilities import CombinedLoader
 
     if isinstance(data, CombinedLoader):
-        return (batch for batch, *_ in data)  # it also gives the number of the batch
+        return (batch for batch, *_ in data)  # without the numbers of the batch and the loader
     method = getattr(data, f"{split}_dataloader", None)
     if method is None:
         return data  # type: ignore[no-any-return]

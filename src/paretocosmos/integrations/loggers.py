@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 
-from paretocosmos.errors import ConfigurationError, require_extra, unknown
+from paretocosmos.errors import require_extra, unknown
 from paretocosmos.io.files import hash_json
 from paretocosmos.io.formatting import sanitize
 from paretocosmos.pareto.front import Front
@@ -33,9 +33,9 @@ NOT_SETTINGS = ("about", "caveats", "answers", "objective_specs", "input_shape",
 
 
 class RunLogger(Callback, ABC, Generic[Log]):
-    """Passes the events of each training to a log that a tool keeps for it.
+    """A callback that writes the events of each training to a log of its own.
 
-    A tool has four things to do: begin a log, take numbers, take a front, and end it.
+    A subclass says how its tool begins a log, writes numbers, writes a front, and ends the log.
     """
 
     def __init__(self) -> None:
@@ -47,11 +47,11 @@ class RunLogger(Callback, ABC, Generic[Log]):
 
     @abstractmethod
     def _log_numbers(self, log: Log, numbers: Mapping[str, float], epoch: int) -> None:
-        """Take numbers of an epoch."""
+        """Write numbers of an epoch."""
 
     @abstractmethod
     def _log_front(self, log: Log, front: Front, epoch: int) -> None:
-        """Take a front; its `split` names the data."""
+        """Write a front; its `split` names the data."""
 
     @abstractmethod
     def _end(self, log: Log, run: Run | None) -> None:
@@ -60,21 +60,21 @@ class RunLogger(Callback, ABC, Generic[Log]):
     def started(self, start: Start) -> None:
         self._logs[start.folder] = self._begin(start)
 
-    def epoch(self, at: Progress) -> None:
-        losses = {f"loss/{name}": value for name, value in at.losses.items()}
-        speed = {"seconds": at.seconds, "samples_per_second": at.samples_per_second}
-        self._log_numbers(self._logs[at.folder], losses | speed, at.epoch)
+    def epoch(self, progress: Progress) -> None:
+        losses = {f"loss/{name}": value for name, value in progress.losses.items()}
+        speed = {"seconds": progress.seconds, "samples_per_second": progress.samples_per_second}
+        self._log_numbers(self._logs[progress.folder], losses | speed, progress.epoch)
 
-    def evaluated(self, found: Evaluation) -> None:
-        log, front = self._logs[found.folder], found.front
+    def evaluated(self, evaluation: Evaluation) -> None:
+        log, front = self._logs[evaluation.folder], evaluation.front
         ends = {
             f"front_val/{name} {end}": value
             for name, values in zip(front.names, front.values.T, strict=True)
             for end, value in (("least", values.min()), ("most", values.max()))
         }
-        numbers = {"hypervolume/val": found.hypervolume} | ends
-        self._log_numbers(log, _select_finite(numbers), found.epoch)
-        self._log_front(log, front, found.epoch)
+        numbers = {"hypervolume/val": evaluation.hypervolume} | ends
+        self._log_numbers(log, _select_finite(numbers), evaluation.epoch)
+        self._log_front(log, front, evaluation.epoch)
 
     def finished(self, run: Run) -> None:
         log, epoch = self._logs[run.folder], int(run.record["evaluations"][-1]["epoch"])
@@ -151,13 +151,16 @@ class TensorBoard(RunLogger[SummaryWriter]):
         from torch.utils.tensorboard import SummaryWriter
 
         identity = compute_identity(start)
+        # the folder of this training if it is resumed, else the first that is free
         number, folder = 1, self._folder / start.name
         while folder.exists() and self._read_owner(folder) != identity:
             number += 1
             folder = self._folder / f"{start.name}-{number}"
+        # `purge_step` hides what an interrupted training logged after its last checkpoint
         log = SummaryWriter(str(folder), purge_step=start.epoch + 1 if start.epoch else None)
         (folder / self._OWNER).write_text(identity + "\n")
         settings = json.dumps(select_settings(start), indent=1)
+        # TensorBoard renders Markdown, in which four spaces make a block of code
         log.add_text("settings", "".join(f"    {line}\n" for line in settings.splitlines()))
         log.flush()
         return log
@@ -212,8 +215,7 @@ class WandB(RunLogger["wandb.Run"]):
     ) -> None:
         require_extra("wandb", "wandb", "`WandB`")
         if mode is not None and mode not in self._MODES:
-            modes = ", ".join(self._MODES)
-            raise ConfigurationError(f"`mode` must be one of {modes}, found `{mode}`")
+            raise unknown("`mode`", mode, self._MODES)
         super().__init__()
         self._project, self._entity, self._folder, self._mode = project, entity, folder, mode
 
@@ -230,9 +232,10 @@ class WandB(RunLogger["wandb.Run"]):
             id=compute_identity(start),
             resume="allow" if mode == "online" else None,  # else it is sent to the same run later
             config=select_settings(start),
-            reinit="create_new",
+            reinit="create_new",  # trainings of several seeds log side by side
             settings=wandb.Settings(silent=True, console="off"),
         )
+        # epochs, not calls of `log`, are the x-axis of every chart
         log.define_metric("epoch")
         log.define_metric("*", step_metric="epoch")
         return log
@@ -251,7 +254,7 @@ class WandB(RunLogger["wandb.Run"]):
     def _end(self, log: "wandb.Run", run: Run | None) -> None:
         if run is not None:
             log.summary["hypervolume"] = run.hypervolume
-        log.finish(exit_code=0 if run is not None else 1)
+        log.finish(exit_code=0 if run is not None else 1)  # 1 shows as crashed
 
 
 class _MLflowLog(NamedTuple):
@@ -309,7 +312,7 @@ class MLflow(RunLogger[_MLflowLog]):
     def _log_numbers(self, log: _MLflowLog, numbers: Mapping[str, float], epoch: int) -> None:
         from mlflow.entities import Metric
 
-        now = int(time.time() * 1000)
+        now = int(time.time() * 1000)  # milliseconds
         metrics = [Metric(_clean_key(name), value, now, epoch) for name, value in numbers.items()]
         log.client.log_batch(log.run_id, metrics=metrics)
 

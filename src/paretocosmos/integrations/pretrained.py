@@ -50,7 +50,7 @@ def save_pretrained(
 
     Args:
         model: a network that `condition` made.
-        folder: is made where it is not there; what this function wrote there before is replaced.
+        folder: made if it is missing; what this function wrote there before is replaced.
         whole: write all weights; otherwise leave out the frozen ones, such as those below `lora`,
             which the network handed to `from_pretrained` must then have.
         front: what the card reports: objectives, preferences and values.
@@ -69,36 +69,37 @@ def save_pretrained(
             f"a folder can hold only one network, found {type(model).__name__}, which has several: "
             "save them one by one"
         )
-    place = user_path(folder)
-    if (place / WEIGHTS).exists() and not (place / ABOUT).exists():
+    path = user_path(folder)
+    # never over weights that somebody else put there
+    if (path / WEIGHTS).exists() and not (path / ABOUT).exists():
         raise ConfigurationError(
-            f"`{place}` already has a `{WEIGHTS}` from something else: choose another folder"
+            f"`{path}` already has a `{WEIGHTS}` from something else: choose another folder"
         )
     state = model.state_dict()
-    frozen = [] if whole else _frozen(model)
+    frozen = [] if whole else _list_frozen(model)
     about = {
         "format": FORMAT,
         "paretocosmos": __version__,
         "conditioning": name,
         "objectives": model.objectives,
-        "settings": to_json_value(model.settings, _unsayable),
+        "settings": to_json_value(model.settings, _raise_not_json),
         "network": type(model.backbone).__name__,
-        "left_out": _digest({key: state[key] for key in frozen}) if frozen else None,
+        "left_out": _compute_digest({key: state[key] for key in frozen}) if frozen else None,
     }
-    with make_folder(place):
+    with make_folder(path):
         save_tensors(
-            place / WEIGHTS,
+            path / WEIGHTS,
             {key: state[key] for key in state if key not in frozen},
             {},
             hashed=True,
         )
-        if _of_transformers(model.backbone):
+        if _is_from_transformers(model.backbone):
             config = copy.deepcopy(model.backbone.config)
             config.architectures = [type(model.backbone).__name__]  # type: ignore[union-attr]
-            write_bytes(place / CONFIG, config.to_json_string().encode())  # type: ignore
-        write_bytes(place / CARD, render_network_card(model, about, front).encode())
-        write_json(place / ABOUT, about)
-    return place
+            write_bytes(path / CONFIG, config.to_json_string().encode())  # type: ignore
+        write_bytes(path / CARD, render_network_card(model, about, front).encode())
+        write_json(path / ABOUT, about)
+    return path
 
 
 def from_pretrained(
@@ -117,46 +118,48 @@ def from_pretrained(
         rebuild: instead of `network`, build the class of `transformers` that `config.json` names.
         trust: packages whose conditionings the folder may name; this one's own always.
     """
-    place = user_path(folder)
-    about = read_json(place / ABOUT)
+    path = user_path(folder)
+    about = read_json(path / ABOUT)
     name, objectives, settings = (about.get(k) for k in (KIND, "objectives", "settings"))
     if about.get("format") != FORMAT:
         raise RunError(
-            f"`{place / ABOUT}` has format {about.get('format')!r}, this version reads {FORMAT}: "
+            f"`{path / ABOUT}` has format {about.get('format')!r}, this version reads {FORMAT}: "
             "install the version of paretocosmos that wrote it"
         )
     if not isinstance(name, str) or not isinstance(settings, dict):
         raise RunError(
-            f"`{place / ABOUT}` is damaged: it does not name a conditioning and its settings"
+            f"`{path / ABOUT}` is damaged: it does not name a conditioning and its settings"
         )
-    check_names([(KIND, name)], file=place / ABOUT, trust=check_trust(trust))
+    check_names([(KIND, name)], file=path / ABOUT, trust=check_trust(trust))
     if (network is None) != rebuild:
-        found = "both" if rebuild else "neither"
+        count = "both" if rebuild else "neither"
         raise ConfigurationError(
-            f"pass either `network` or `rebuild=True`, found {found}: pass a "
+            f"pass either `network` or `rebuild=True`, found {count}: pass a "
             f"{about.get('network')} as `network`, or allow it to be built from `{CONFIG}`"
         )
-    backbone = _rebuilt(place) if network is None else network
+    backbone = _rebuild_network(path) if network is None else network
+    # JSON has lists for tuples: settings are converted to the types that the constructor declares
     takes = registry.parameters(registry.find(KIND, name))
     if not settings.keys() <= takes.keys():
-        raise RunError(f"`{place / ABOUT}` is damaged: `{name}` has no such settings")
+        raise RunError(f"`{path / ABOUT}` is damaged: `{name}` has no such settings")
     typed = {k: registry.convert(k, v, takes[k].annotation) for k, v in settings.items()}
     built = registry.build(KIND, Spec(name, typed), backbone=backbone, objectives=objectives)
     if not isinstance(built, Conditioning):
-        raise RunError(f"`{place / ABOUT}` names `{name}`, which is not a conditioning")
-    _load(built, place, about.get("left_out"))
+        raise RunError(f"`{path / ABOUT}` names `{name}`, which is not a conditioning")
+    _load_weights(built, path, about.get("left_out"))
     return built
 
 
-def _load(model: Conditioning, place: Path, left_out: object) -> None:
-    own = model.state_dict()
-    check_count(place / WEIGHTS, model, partial=True)
-    tensors, _ = load_tensors(place / WEIGHTS, hashed=True)
-    missing = {name: own[name] for name in own if name not in tensors}
-    if left_out is not None:
-        if _digest(missing) != left_out:
+def _load_weights(model: Conditioning, path: Path, left_out: object) -> None:
+    state = model.state_dict()
+    # the header alone, before tensors that do not fit are read
+    check_count(path / WEIGHTS, model, partial=True)
+    tensors, _ = load_tensors(path / WEIGHTS, hashed=True)
+    missing = {name: state[name] for name in state if name not in tensors}
+    if left_out is not None:  # the frozen weights must be those that the others were trained with
+        if _compute_digest(missing) != left_out:
             raise RunError(
-                f"`{place / WEIGHTS}` does not contain the frozen weights, and those of `network` "
+                f"`{path / WEIGHTS}` does not contain the frozen weights, and those of `network` "
                 "are different: pass the network that was conditioned, with its pretrained weights"
             )
         tensors |= missing
@@ -164,58 +167,61 @@ def _load(model: Conditioning, place: Path, left_out: object) -> None:
         model.load_state_dict(tensors)
     except RuntimeError as error:
         raise RunError(
-            f"`{place / WEIGHTS}` does not fit `network`: "
+            f"`{path / WEIGHTS}` does not fit `network`: "
             f"{describe_misfit(model, tensors, error)}; pass a network built in the same way"
         ) from error
     model.eval()
 
 
-def _frozen(model: Conditioning) -> list[str]:
-    every = model.named_parameters(remove_duplicate=False)
-    return [name for name, p in every if is_inside(name, ("backbone",)) and not p.requires_grad]
+def _list_frozen(model: Conditioning) -> list[str]:
+    # with duplicates: a shared weight has an entry in the state dict under each of its names
+    named = model.named_parameters(remove_duplicate=False)
+    return [name for name, p in named if is_inside(name, ("backbone",)) and not p.requires_grad]
 
 
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    """The SHA-256 of tensors with their names."""
-    found = hashlib.sha256()
+def _compute_digest(tensors: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of tensors with their names."""
+    digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
-        plain = tensor.detach().cpu().contiguous()
-        found.update(f"{name} {plain.dtype} {tuple(plain.shape)}".encode())
-        found.update(plain.flatten().view(torch.uint8).numpy().data)
-    return found.hexdigest()
+        values = tensor.detach().cpu().contiguous()
+        digest.update(f"{name} {values.dtype} {tuple(values.shape)}".encode())
+        # as bytes: numpy has no bfloat16
+        digest.update(values.flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
-def _unsayable(value: object) -> Any:
+def _raise_not_json(value: object) -> Any:
     raise ConfigurationError(
         f"settings must be JSON, found {value!r}: build the conditioning with strings and numbers"
     )
 
 
-def _of_transformers(network: nn.Module) -> bool:
+def _is_from_transformers(network: nn.Module) -> bool:
     kind = type(network).__module__
     return kind.startswith("transformers.") and hasattr(network, "config")
 
 
-def _rebuilt(place: Path) -> nn.Module:
-    """A network of `transformers`, from its configuration alone, with weights just drawn."""
+def _rebuild_network(path: Path) -> nn.Module:
+    """Build a network of `transformers` from its configuration alone, with random weights."""
     require_extra("transformers", "transformers", "`rebuild`")
-    theirs = importlib.import_module("transformers")
-    if not (place / CONFIG).is_file():
+    transformers: Any = importlib.import_module("transformers")
+    if not (path / CONFIG).is_file():
         raise ConfigurationError(
             f"`rebuild` needs the `{CONFIG}` of a network of `transformers`, found none in "
-            f"`{place}`: pass `network`"
+            f"`{path}`: pass `network`"
         )
     try:  # never code that a file brings or names elsewhere
-        config = theirs.AutoConfig.from_pretrained(
-            str(place), trust_remote_code=False, local_files_only=True
+        config = transformers.AutoConfig.from_pretrained(
+            str(path), trust_remote_code=False, local_files_only=True
         )
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise RunError(f"`{place / CONFIG}` cannot be used ({one_line(error)[:200]})") from error
+        raise RunError(f"`{path / CONFIG}` cannot be used ({one_line(error)[:200]})") from error
     (name,) = config.architectures or [""]
-    kind = getattr(theirs, name, None) if name.isidentifier() else None
-    if not (isinstance(kind, type) and issubclass(kind, theirs.PreTrainedModel)):
+    # only classes of `transformers` itself, whatever the file says
+    kind = getattr(transformers, name, None) if name.isidentifier() else None
+    if not (isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)):
         raise RunError(
-            f"`{place / CONFIG}` names {name!r}, which is not a network of `transformers`: pass "
+            f"`{path / CONFIG}` names {name!r}, which is not a network of `transformers`: pass "
             "`network`"
         )
     network: nn.Module = kind(config)

@@ -127,7 +127,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             callbacks=callbacks,
             optimizers=optimizers,
         )
-        # our losses are means of a batch: the Trainer divides by how many it accumulates
+        # True tells the Trainer that losses are sums over an accumulated step; ours are means
         self.model_accepts_loss_kwargs = False
 
     def compute_loss(
@@ -137,10 +137,12 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         return_outputs: bool = False,
         num_items_in_batch: Any = None,
     ) -> Any:
-        """The scalar to back-propagate at the next ray."""
+        """Return the scalar to back-propagate at the next rays."""
+        # the Trainer reads its state after it is built, so a resumed one shows here first
         stored = self.state.stateful_callbacks.pop(CHECKPOINT_KEY, None)
-        if stored is not None:  # resumed
+        if stored is not None:
             self.weighting.load_state_dict(stored)
+        # batches of an accumulated step share its number, so they are counted within it
         step = self.state.global_step
         self._position = (step, self._position[1] + 1 if self._position[0] == step else 0)
         weighted = self.weighting(
@@ -162,18 +164,19 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         prediction_loss_only: bool,
         ignore_keys: list[str] | None = None,
     ) -> tuple[None, Any, Any]:
-        """Add a batch to the front; or its outputs at a ray and its targets, for `predict`.
+        """Add a batch to the front; for `predict`, return outputs at a ray, and targets.
 
-        The outputs at the centre are given where `compute_metrics` is to see them.
+        The outputs at the centre are returned only if `compute_metrics` is to see them: the Trainer
+        keeps whatever it is given.
         """
-        ready = self._prepare_inputs(inputs)
+        data = self._prepare_inputs(inputs)
         with torch.no_grad(), self.compute_loss_context_manager():
             if self._predict_ray is not None:
-                columns = extract_inputs(ready, self.weighting.targets)
-                targets = {name: v for name, v in ready.items() if name not in columns}
+                columns = extract_inputs(data, self.weighting.targets)
+                targets = {name: v for name, v in data.items() if name not in columns}
                 outputs = self._evaluator.compute_outputs(model, columns, self._predict_ray)
                 return None, outputs, targets or None
-            batch = to_batch(ready, self.weighting.targets)
+            batch = to_batch(data, self.weighting.targets)
             count = self._count_new(batch)
             centre = self._evaluator.add(self._tallies, model, batch, exact=False, count=count)
         if self.compute_metrics is None:
@@ -188,7 +191,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         ignore_keys: list[str] | None = None,
         metric_key_prefix: str = "eval",
     ) -> Any:
-        """The Trainer's, whose metrics are also those of the front."""
+        """Run the Trainer's loop, and add the metrics of the front to its own."""
         self._tallies = {}
         output = super().evaluation_loop(
             dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
@@ -198,7 +201,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             self._front, numbers = self._evaluator.front(self._tallies, split="val", gather=gather)
             named = {f"{metric_key_prefix}_{name}": value for name, value in numbers.items()}
             output.metrics.update(named)
-        self._tallies = {}
+        self._tallies = {}  # may hold outputs of all samples, for metrics that need them at once
         return output
 
     def predict(
@@ -209,7 +212,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         *,
         ray: Sequence[float] | None = None,
     ) -> Any:
-        """Outputs at one ray, for samples that may have no targets.
+        """Compute outputs at one ray, for samples that may have no targets.
 
         Args:
             test_dataset: the samples.
@@ -217,6 +220,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             metric_key_prefix: what the names of metrics begin with.
             ray: a number per objective; they sum to 1. Equal weights if `None`.
         """
+        # set on the Trainer, since its own loop stands between here and `prediction_step`
         preference = self._evaluator.centre.tolist() if ray is None else list(ray)
         (self._predict_ray,) = as_rays([preference], len(self.weighting.objectives))
         try:
@@ -256,12 +260,14 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         super().log(logs, start_time)
 
     def _save_checkpoint(self, *args: Any) -> None:
-        # the dictionary of the Trainer's state, which is written as JSON and read again
+        # `stateful_callbacks` is the part of the Trainer's state that others may add to; it is
+        # written as JSON and read again
         self.state.stateful_callbacks[CHECKPOINT_KEY] = self.weighting.state_dict()
         super()._save_checkpoint(*args)
         del self.state.stateful_callbacks[CHECKPOINT_KEY]
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        # safetensors refuses tensors that share memory, as tied weights do
         state = self.model.state_dict() if state_dict is None else state_dict
         super()._save(output_dir, unshare_tensors(state))
 
@@ -269,6 +275,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         """Count the samples of a batch, its first, that are new: loaders pad the last batch."""
         if self.args.world_size == 1:
             return len(batch)
+        # `gather_for_metrics` drops the padding, so the ranks that it returns are of new samples
         rank, device = self.args.process_index, first(batch.targets).device
         ranks = self.accelerator.gather_for_metrics(torch.full((len(batch),), rank).to(device))
         return int((ranks == rank).sum())
@@ -294,6 +301,7 @@ def _adapt_arguments(model: nn.Module, args: Any) -> Any:
             f"`CrossEntropy(label_smoothing={args.label_smoothing_factor})`"
         )
     adapted = copy.copy(args)
+    # the Trainer compares columns with the signature of `forward`, here `inputs` and `ray`
     adapted.remove_unused_columns = False
     if args.gradient_checkpointing and not hasattr(model, "gradient_checkpointing_enable"):
         adapted.gradient_checkpointing = False  # the Trainer would ask the network around it

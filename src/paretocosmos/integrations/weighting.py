@@ -46,10 +46,10 @@ def import_base(package: str, name: str, purpose: str) -> Any:
     try:
         return getattr(importlib.import_module(package), name)
     except ModuleNotFoundError as error:
-        if error.name != package:  # the package is installed, but one of its dependencies is not
+        if error.name != package:  # installed, but one of its own dependencies is missing
             raise
 
-    class Missing:
+    class Missing:  # a subclass is defined without complaint; building one raises
         def __new__(cls, *_args: object, **_kwargs: object) -> Any:
             raise MissingExtraError(package, package, purpose)
 
@@ -86,7 +86,7 @@ def build_method(
     objectives: Sequence[Objective],
     preset: str,
 ) -> Method:
-    """Return the method, the one of that name or the preset's; it must serve one network."""
+    """Return the method, given as it is, by name, or by the preset; it must serve one network."""
     if method is None:
         method = preset_method(check_preset(preset), settings or {})
     if isinstance(method, str):
@@ -97,6 +97,7 @@ def build_method(
                 f'method: pass "{pair[0]}", and a network made by condition(..., '
                 f'how="{pair[1]}")'
             )
+        # a preset also has settings of training and of other methods: only this one's are taken
         owner = {"method": registry.find("methods", method)}
         defaults = distribute(loop_settings(preset, objectives), owner, lenient=True)["method"]
         changes = distribute(settings or {}, owner)["method"]
@@ -200,7 +201,7 @@ class LossWeighting:
         settings: of a method by name.
         targets: those that the caller's own objectives read beside their `target`.
         groups: rays per batch, each for an equal share of it; the preset's if `None`.
-        ranks: whether the rays of several processes differ or agree.
+        ranks: ``"differ"`` if each of several processes draws rays of its own, else ``"agree"``.
         seed: of the rays.
     """
 
@@ -234,7 +235,7 @@ class LossWeighting:
         )
         self.epoch = -1  # no epoch has begun
         self.state = self._init_state()
-        self._scaled = not self.training.scale_losses
+        self._scaled = not self.training.scale_losses  # True once every loss has its scale
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -253,6 +254,7 @@ class LossWeighting:
 
     def draw_rays(self, position: Sequence[int], rank: int, groups: int) -> Tensor:
         """Draw rays ``[G, J]`` of the batch at a position in the training, for one process."""
+        # SeedSequence mixes the numbers, so that neighbouring batches have unrelated rays
         rank_entropy = [rank] if self.ranks == "differ" else []
         sequence = np.random.SeedSequence([self.seed, *position, *rank_entropy])
         generator = torch.Generator().manual_seed(int(sequence.generate_state(1)[0]))
@@ -284,12 +286,14 @@ class LossWeighting:
         network = model if network is None else network
         parameter = next(p for p in network.parameters() if p.is_floating_point())
         batches = self._require_batches(self.to_batches(data))
+        # the same rays for all loaders, so a number of groups that divides every batch
         groups = math.gcd(*(self._count_groups(batch) for batch in batches))
         rays = self.draw_rays(position, rank, groups).to(parameter.device)
         readers = [self.objectives] if len(batches) == 1 else [(o,) for o in self.objectives]
         passes: list[_Forward] = []
         for objectives, batch in zip(readers, batches, strict=True):
             network_rays = rays.to(parameter.dtype)
+            # somebody's own network knows a ray for each sample, but no groups
             if not isinstance(network, Conditioning):
                 network_rays = expand_rays(network_rays, len(batch))
             outputs = model(batch.inputs, network_rays)
@@ -315,6 +319,7 @@ class LossWeighting:
             weights, after = compute_weights(
                 self.method, detached, rays, gram, state, divisors, groups=groups
             )
+            # weights are constants (a method may differentiate through `losses` to find them)
             total = (weights.detach() * losses).sum()
         self.state = dict(after) | ({} if scales is None else {SCALES: scales})
         samples = sum(len(batch) for batch in batches)
@@ -348,10 +353,11 @@ class LossWeighting:
                 for p in passes
             ]
         )
-        stacked = torch.stack([norms, (norms > 0).float()])
+        stacked = torch.stack([norms, (norms > 0).float()])  # one reduction for both
         # the mean over the processes whose batch gives a scale, so that all have the same one
         norms, share = stacked if mean is None else mean(stacked)
         before = self.state[SCALES].to(norms)
+        # a loss without a gradient in this batch waits for a later one; its share is 0 then
         scales = torch.where(before > 0, before, norms / share.clamp_min(1e-12))
         self.state[SCALES], self._scaled = scales, bool((scales > 0).all())
 
@@ -361,13 +367,14 @@ class LossWeighting:
         return loop_groups(self.preset, first(batch.inputs).ndim - 1, len(batch))
 
     def _start_epoch(self, epoch: int, losses: Tensor) -> None:
-        if self.epoch < 0:
+        if self.epoch < 0:  # once, on the first losses: some methods need positive ones
             self.method.check(losses.mean(dim=0), self.names)
         if epoch != self.epoch:
             self.state |= self.method.at_epoch(epoch, self.state)
             self.epoch = epoch
 
     def _make_gram(self, losses: Tensor, network: nn.Module) -> Gram:
+        # a function, since it takes a backward pass per objective, which most methods do not need
         def gram() -> Tensor:
             leaves = {name: p for name, p in network.named_parameters() if p.requires_grad}
             heads = find_head_modules(network, self.method)

@@ -234,7 +234,7 @@ BAD: dict[str, Words] = {
         *("hidden=" + ",".join(["8"] * 5000), "hidden=1e9", "epochs=" + "9" * 5000, "\udcff=1"),
     ),
     "log_to": ("", " ", "nobody", "=", "=runs", "Tensorboard", "🙂", LONG),
-    "allow_origin": ("", "*", "null", "example.org", "https://", "https://a.org/b", "ftp://a.org"),
+    "origins": ("", "*", "null", "example.org", "https://", "https://a.org/b", "ftp://a.org"),
     "out": NO_OUT,
     "trust": (),
 }

@@ -83,7 +83,7 @@ def started(
         )
     try:
         deadline = time.monotonic() + PATIENCE
-        while not (found := re.search(r"http://127\.0\.0\.1:(\d+),", log.read_text())):
+        while not (found := re.search(r"http://127\.0\.0\.1:(\d+)\b", log.read_text())):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the server did not start: {log.read_text()[-500:]}")
             time.sleep(0.05)

@@ -58,7 +58,7 @@ def test_a_terminal_shows_the_cells_that_run(
             shown += capsys.readouterr().err
     shown = _plain(shown + capsys.readouterr().err)
     assert shown.lstrip().startswith("mine: My [toys]")
-    assert "to come: toy_convex/cosmos, toy_convex/linear, toy_convex/mgda" in shown
+    assert "waiting: toy_convex/cosmos, toy_convex/linear, toy_convex/mgda" in shown
     assert re.search(r"^done    toy_convex/cosmos  HV -  1 seed  0:01:00$", shown, re.MULTILINE)
     last = shown[shown.rindex("1 of 3 experiments done, 1 running, about ") :]
     assert re.search(r"toy_convex/linear +3/9 +\S+ +HV val 1\.5000 0:01:15", last), last
@@ -77,7 +77,7 @@ def test_a_log_has_lines(
         show(at)
         first, listed = capsys.readouterr().err.splitlines()
         assert first == "mine: My [toys]"
-        assert listed == "to come: toy_convex/cosmos, toy_convex/linear, toy_convex/mgda"
+        assert listed == "waiting: toy_convex/cosmos, toy_convex/linear, toy_convex/mgda"
         now += 31
         at.update(CELLS[0], _progress(5, 20.0))
         show(at)

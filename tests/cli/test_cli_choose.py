@@ -134,7 +134,7 @@ def test_a_threshold_is_printed_and_in_the_code(cli: Call, finished: Path) -> No
         (["--min", "accuracy=90"], "did you mean 0.9?"),
         (["--max", "gap=0.02"], "`gap`; did you mean `tpr_gap`"),
         (["--max", "tpr_gap=1", "--max", "tpr_gap=2"], "--max has `tpr_gap` twice"),
-        (["--weights", "a,b"], "numbers as 0.3,0.7, found `a,b`"),
+        (["--weights", "a,b"], "numbers such as 0.3,0.7, found `a,b`"),
         (["--weights", "1"], "per objective, here 2"),
         (["--knee", "--maximize", "accuracy"], "one criterion"),
         (["--max", "tpr_gap=-0.5"], "closest has `tpr_gap` 0."),

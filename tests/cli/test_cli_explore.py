@@ -65,8 +65,8 @@ def test_several_runs_json_and_no_browser(cli: Call, finished: Path, opened: lis
     ("arguments", "says"),
     [
         (["nowhere"], "`nowhere` is not a folder"),
-        (["RUN", "--out", "."], "--out names an .html file"),
-        (["RUN", "--out", "no/where.html"], "--out names an .html file"),
+        (["RUN", "--out", "."], "--out must be an .html file"),
+        (["RUN", "--out", "no/where.html"], "--out must be an .html file"),
     ],
 )
 def test_bad_input_is_one_sentence(

@@ -112,7 +112,7 @@ class TestPredict:
         refused(cli("predict", run, "new.csv"), "found neither")
         refused(cli("predict", run, "new.csv", *ray, "--maximize", "accuracy"), "found both")
         refused(cli("predict", run, "new.csv", *ray, "--out", "less.csv"), "`less.csv` exists")
-        refused(cli("predict", run, "again.csv", *ray), "a column `prediction` already")
+        refused(cli("predict", run, "again.csv", *ray), "already has a column `prediction`")
         refused(
             cli("predict", run, "less.csv", *ray), "lacks columns that it was fitted with: `age`"
         )
@@ -127,7 +127,7 @@ class TestLabelledRows:
         new.to_csv("new.csv", index=False)
         ended = cli("evaluate", str(trained), "--data", "new.csv", "--ray", "0.4,0.6", "--json")
         assert ended.code == 0, ended.err
-        assert "all of its 200 rows are evaluated" in ended.err
+        assert "evaluating all of its 200 rows" in ended.err
         front = json.loads(ended.out)
         probability = load_run(trained).predict(new, ray=[0.4, 0.6])
         truth, said = new["income"] == "high", probability > 0.5

@@ -91,7 +91,7 @@ def test_other_seeds_are_reported_when_named(cli: Call) -> None:
 
 def test_what_cannot_be_reported_is_one_sentence(cli: Call) -> None:
     for arguments, words in (
-        (("report",), "has no recipe of this package that was started"),
+        (("report",), "has no results of this package"),
         (("report", "table_1"), "has no finished run of `table_1`"),
         (("report", "tabel_1"), "did you mean `table_1`?"),
         (("report", "table_1", "--seeds", "one"), "whole numbers"),

@@ -80,7 +80,7 @@ def test_a_rehearsal_says_so_everywhere(go: Call) -> None:
     ended = go("--epochs", "1", "--only", "toy_convex")
     for text in (ended.out, ended.err):
         assert text.startswith("REHEARSAL, 1 epoch, no results: mine: Two toys")
-    assert "1 experiments that you did not ask for" in ended.out
+    assert "1 experiments that were not asked for" in ended.out
     assert json.loads(Path("reproduction/rehearsal-1/mine.json").read_text())["rehearsal"] == 1
     assert not Path("reproduction/mine.json").exists()
 

@@ -24,7 +24,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_finished_run_is_over(cli: Call, folder: Path) -> None:
     ended = cli("watch", str(folder), "--no-open")
     assert ended.code == 0, ended.err
-    assert re.search(r"watch it on http://127\.0\.0\.1:\d+/, from this machine only", ended.err)
+    assert re.search(r"training at http://127\.0\.0\.1:\d+/ \(on this machine only\)", ended.err)
     assert f"note: {folder} is finished" in ended.err
     assert ended.out == f"next  paretocosmos explore {folder}\n"
 

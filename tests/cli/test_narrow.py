@@ -61,7 +61,7 @@ def test_a_front_leaves_out_what_has_no_room_and_says_so(monkeypatch: pytest.Mon
     print_front(Front(np.eye(2), np.eye(2), names, np.full(2, 2.0), metrics))
     lines = _shown(console)
     assert max(map(len, lines)) <= 50
-    assert "no room for accuracy, calibration: use --json to" in lines
+    assert "no room for accuracy, calibration: see them with" in lines
     words = set(re.findall(r"[a-z]+", " ".join(lines)))
     assert {"binary", "cross", "entropy", "demographic", "parity", "weight", "on"} <= words
 

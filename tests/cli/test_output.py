@@ -60,7 +60,7 @@ def test_a_front_that_is_a_point_is_pointed_out_once(
     assert ("the front is a point" in said) == told
     assert ("most rays are dominated" in said) != told
     if told:
-        ways = "more rays a batch (--set groups=32), or a smaller --penalty, or more epochs"
+        ways = "more rays per batch (--set groups=32), or a smaller --penalty, or more epochs"
         assert ways in said
 
 
@@ -68,7 +68,7 @@ def test_what_is_tried_already_is_not_advised(run: Run, capsys: pytest.CaptureFi
     linear = {"name": "linear", "settings": {}}
     fewer = {**run.record["training"], "batch_size": 20}
     print_run(_collapsed(run, 0.0, method=linear, training=fewer))
-    assert "try more rays a batch (--set groups=20), or more epochs" in capsys.readouterr().err
+    assert "try more rays per batch (--set groups=20), or more epochs" in capsys.readouterr().err
     print_run(_collapsed(run, 0.0, method=linear, training={**fewer, "groups": 20}))
     assert "try more epochs" in capsys.readouterr().err
     print_run(_collapsed(run, 0.0, fixed_rays=run.front.rays.tolist()))  # a network for each
@@ -120,7 +120,7 @@ def test_seeds_are_a_table_with_their_mean(run: Run, capsys: pytest.CaptureFixtu
         assert (cells[0], cells[4]) == (str(one.record["seed"]), f"{one.hypervolume:.4f}")
     assert "mean hypervolume 2.0000 ± 1.0000" in shown
     judged = 3 * run.record["seconds_evaluating"]
-    assert f"14.0 s of training and {judged:.1f} s of validation in all" in shown
+    assert f"14.0 s of training and {judged:.1f} s of validation in total" in shown
 
 
 def test_one_seed_has_no_spread(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,7 +186,7 @@ def test_networks_for_one_objective_each_have_an_ideal_point(
 ) -> None:
     alone = _with(run, [[1.0, 0.0], [0.0, 1.0]], [{"epoch_selected": 10}] * 2)
     print_run(alone)
-    assert "2.7183 test, 2.7183 val" in capsys.readouterr().out
+    assert "2.7183 on test, 2.7183 on val" in capsys.readouterr().out
     print_runs([alone])
     shown = capsys.readouterr().out
     assert "ideal point" in shown
@@ -204,8 +204,8 @@ def test_steps_without_a_solution_are_counted(
 @pytest.mark.parametrize(
     ("method", "fixed", "says"),
     [
-        ("cosmos", None, "try another --penalty,"),
-        ("linear", None, "try another --alpha,"),
+        ("cosmos", None, "try a different --penalty,"),
+        ("linear", None, "try a different --alpha,"),
         ("pareto_mtl", [[0.2, 0.8], [0.8, 0.2]], None),
     ],
 )
@@ -316,7 +316,7 @@ def test_a_terminal_of_80_columns_holds_the_table(
     assert "…" not in shown
     assert "100%" in shown
     assert "+4" in shown
-    assert "compare.json has them" in shown
+    assert "compare.json lists them" in shown
 
 
 def test_beside_separate_networks_the_table_has_their_measures(
@@ -364,15 +364,15 @@ def test_the_cost_is_one_line(run: Run, capsys: pytest.CaptureFixture[str]) -> N
     images = {"input_shape": [3, 64, 64]}
     print_run(dataclasses.replace(run, record={**run.record, **given, **images}))
     shown = " ".join(capsys.readouterr().out.split())
-    assert "cost 12,346 images/s, 3.1 GB at most, data in memory" in shown  # of a CPU
+    assert "cost 12,346 images/s, 3.1 GB of memory, data in memory" in shown  # of a CPU
     record = {**run.record, **given, "device": "cuda:0"}
     print_run(dataclasses.replace(run, record=record))
-    assert "3.1 GB at most, data on the device" in capsys.readouterr().out
+    assert "3.1 GB of memory, data on the device" in capsys.readouterr().out
     assert "waiting" not in shown
     record = {**run.record, **given, "data": "streamed", "peak_memory": None}
     print_run(dataclasses.replace(run, record=record))
     shown = " ".join(capsys.readouterr().out.split())
-    said = "cost 12,346 samples/s, data streamed, 3 % of training waiting for it"
+    said = "cost 12,346 samples/s, data streamed, 3 % of the time waiting for it"
     assert said in shown
     for key, value in given.items():
         assert summarize_run(dataclasses.replace(run, record={**run.record, **given}))[key] == value

@@ -38,7 +38,7 @@ def started(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
         given_up.start()
         said = process.stderr.readline()
         given_up.cancel()
-        found = re.search(r"http://127\.0\.0\.1:(\d+),", said)
+        found = re.search(r"http://127\.0\.0\.1:(\d+)\b", said)
         assert found, said
         yield process, int(found[1])
     finally:

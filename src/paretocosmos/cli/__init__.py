@@ -5,6 +5,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -32,7 +33,7 @@ LOCAL = "local"
 
 
 def main() -> None:
-    """Run the command line; what we refuse is one sentence and exit code 2."""
+    """Run the command line; print a mistake as one sentence, and exit with code 2."""
     console.prepare_streams()
     try:
         with warnings.catch_warnings():
@@ -45,20 +46,21 @@ def main() -> None:
     except ParetoCosmosError as error:
         rank = launched_rank()
         if not (rank and error.shared):
-            said = f"{error}{describe_options(error)}"
-            console.print_error(f"process {rank}: {said}" if rank else said)
+            message = f"{error}{describe_options(error)}"
+            console.print_error(f"process {rank}: {message}" if rank else message)
         sys.exit(2)
     except typer.Abort:  # Ctrl-C where nothing is saved
         console.print_error("interrupted")
         sys.exit(130)
-    except BrokenPipeError:  # the reader of our output left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of our output, such as `head`, has ended
+        _discard_stdout()
         sys.exit(1)
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard_stdout()
             console.print_error(
-                "no room is left for what this prints: make some, or print elsewhere"
+                "the disk is full, so the output cannot be written: free some space, or write it "
+                "elsewhere"
             )
             sys.exit(1)
         if not hasattr(error, "format_message"):
@@ -67,77 +69,83 @@ def main() -> None:
         sys.exit(2)
 
 
+def _discard_stdout() -> None:
+    """Send what is still buffered to nowhere: Python flushes at exit and would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _print_usage_error(error: Any) -> None:
-    """Print what Typer refuses: its usage, and the sentence in the form of all errors."""
+    """Print an error of Typer: the usage of the command, and a sentence like all other errors."""
     close_display()
     context: Any = getattr(error, "ctx", None)
-    nothing_given = type(error).__name__ == "NoArgsIsHelpError"
+    is_help = type(error).__name__ == "NoArgsIsHelpError"  # the command without arguments
     text = ""
-    if nothing_given:
+    if is_help:
         text = context.get_help()
     elif context is not None:
         text = f"{context.get_usage()}\nTry '{context.command_path} --help' for help."
     for line in text.splitlines():
         console.print_markup(console.err, console.escape(line))
-    if not nothing_given:
+    if not is_help:
         console.print_error(error.format_message())
 
 
 def describe_options(error: ParetoCosmosError) -> str:
-    """Describe the options for what the library lets a caller do in Python."""
+    """Return the options that do what an error suggests to a caller in Python."""
     if isinstance(error, UntrustedError):
         from paretocosmos.cli.options import describe_trust
 
         return describe_trust(error.packages)
-    ways = ", ".join(_format_option(name, value) for name, value in _collect_hints(error).items())
-    return f" (on the command line: {ways})" if ways else ""
+    hints = _collect_hints(error)
+    options = ", ".join(_format_option(name, value) for name, value in hints.items())
+    return f" (on the command line: {options})" if options else ""
 
 
 def _collect_hints(error: BaseException | None) -> dict[str, object]:
-    """Collect the arguments that resolve an error, or those of its cause."""
+    """Collect the arguments that resolve an error, including those of its cause."""
     if error is None:
         return {}
     return {**_collect_hints(error.__cause__), **getattr(error, "hints", {})}
 
 
 def _format_option(name: str, value: object) -> str:
-    """Format an argument as an option: its own where some command has it, else a setting."""
+    """Format an argument as the option of that name, or as `--set` if no command has it."""
     flag = f"--{name.replace('_', '-')}"
-    if any(flag in own.opts for command in get_commands().values() for own in command.params):
+    options = (option for command in get_commands().values() for option in command.params)
+    if any(flag in option.opts for option in options):
         return flag if value is True else f"{flag} {'...' if value is None else value}"
     return f"--set {name}={'...' if value is None else 'true' if value is True else value}"
 
 
 def fill_address(arguments: Sequence[str]) -> list[str]:
-    """Add an address to a bare `--cluster`, which Typer cannot express.
+    """Add an address to a bare `--cluster`: Typer has no options with an optional value.
 
     >>> fill_address(["reproduce", "table_1", "--cluster", "--json"])
     ['reproduce', 'table_1', '--cluster', 'local', '--json']
     """
     filled: list[str] = []
-    for at, argument in enumerate(arguments):
+    for argument, following in pairwise([*arguments, "--"]):
         filled.append(argument)
-        bare = at + 1 == len(arguments) or arguments[at + 1].startswith("-")
-        if argument == "--cluster" and bare and arguments[0] == "reproduce":
+        if argument == "--cluster" and following.startswith("-") and arguments[0] == "reproduce":
             filled.append(LOCAL)
     return filled
 
 
 def _check_arguments(arguments: list[str]) -> list[str]:
-    """Check that all arguments can be printed and written to a file that can be read."""
+    """Raise if an argument is no valid UTF-8: it could not be stored in a run's files."""
     for argument in arguments:
         check_utf8(argument, "arguments")
     return arguments
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         sys.stdout.write(f"paretocosmos {__version__}\n")
         raise typer.Exit
 
 
 @app.callback()
-def common(
+def set_common_options(
     version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),

@@ -15,7 +15,7 @@ from paretocosmos.cli.console import (
     print_table,
     warnings_as_notes,
 )
-from paretocosmos.cli.results import find_leading, get_measures
+from paretocosmos.cli.results import find_plain_metrics, get_measures
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.trust import modules_of
@@ -25,44 +25,48 @@ from paretocosmos.problems import Problem
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
 
-Bounds = list[str] | None
-
 
 def choose(
     folder: options.RunFolder,
     at_most: Annotated[
-        Bounds,
+        options.Bounds,
         typer.Option(
-            "--max", metavar="NAME=NUMBER", help="An upper bound, as tpr_gap=2%; repeatable."
+            "--max", metavar="NAME=NUMBER", help="An upper bound, e.g. tpr_gap=2%; repeatable."
         ),
     ] = None,
     at_least: Annotated[
-        Bounds,
+        options.Bounds,
         typer.Option("--min", metavar="NAME=NUMBER", help="A lower bound; repeatable."),
     ] = None,
     minimize: Annotated[
         str | None,
-        typer.Option(help="What to minimise; by default the first objective without a bound."),
+        typer.Option(
+            help="The quantity to minimise; by default the first objective without a bound."
+        ),
     ] = None,
-    maximize: Annotated[str | None, typer.Option(help="What to maximise, as accuracy.")] = None,
+    maximize: Annotated[
+        str | None, typer.Option(help="The quantity to maximise, e.g. accuracy.")
+    ] = None,
     knee: Annotated[
-        bool, typer.Option("--knee", help="The knee: beyond it, a small gain costs much.")
+        bool, typer.Option("--knee", help="Choose the knee: beyond it, a small gain costs a lot.")
     ] = False,
     weights: Annotated[
-        str | None, typer.Option(help="How much each objective matters, as 0.7,0.3.")
+        str | None, typer.Option(help="The importance of each objective, e.g. 0.7,0.3.")
     ] = None,
     near: Annotated[
-        Bounds, typer.Option(metavar="NAME=NUMBER", help="A value to come close to; repeatable.")
+        options.Bounds, typer.Option(metavar="NAME=NUMBER", help="A value to aim for; repeatable.")
     ] = None,
     allow_constant: Annotated[
-        bool, typer.Option("--allow-constant", help="Allow a constant classifier.")
+        bool,
+        typer.Option(
+            "--allow-constant", help="Allow classifiers that predict the same for everybody."
+        ),
     ] = False,
     confidence: Annotated[
-        float | None,
-        typer.Option(help="Confidence that the bounds hold for new people, as 0.9."),
+        float | None, typer.Option(help="The confidence that bounds hold for new people, e.g. 0.9.")
     ] = None,
     threshold: options.Threshold = None,
-    evaluations: Annotated[int, typer.Option(help="The most rays to evaluate.")] = 20,
+    evaluations: Annotated[int, typer.Option(help="The number of rays to evaluate at most.")] = 20,
     data: options.MovedData = None,
     device: options.RunDevice = "cpu",
     trust: options.Trust = None,
@@ -70,22 +74,15 @@ def choose(
     as_json: options.AsJson = False,
 ) -> None:
     """Choose a point of a RUN: the best under a constraint, the knee, or one near given values."""
+    arguments = locals()
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
     with warnings_as_notes():
         problem = run.problem(data=data)
         choice = run.choose(
-            max=options.parse_named_numbers("--max", at_most),
-            min=options.parse_named_numbers("--min", at_least),
-            minimize=minimize,
-            maximize=maximize,
-            knee=knee,
             weights=None if weights is None else options.parse_numbers(weights, "--weights"),
             near=options.parse_named_numbers("--near", near) or None,
-            allow_constant=allow_constant,
-            confidence=confidence,
-            threshold=threshold,
-            evaluations=evaluations,
             problem=problem,
+            **options.collect_criteria(arguments),
         )
     if as_json:
         print_json({"run": str(folder), **choice.to_dict()})
@@ -96,16 +93,15 @@ def choose(
 def print_choice(
     run: Run, choice: Choice, problem: Problem | None = None, confidence: float | None = None
 ) -> None:
-    """Print the ray, its numbers on val and test with intervals, and the code to use it."""
+    """Print the ray, its metrics on val and test with intervals, and the code to use it."""
     console = get_stdout()
-    # measured for this choice: the run's own front may lack some of them
-    measured = (*choice.val.metrics, *choice.test.metrics)
-    measures = get_measures(problem, run.front, measured)
+    # metrics that were computed for this choice may be missing from the run's front
+    measures = get_measures(problem, run.front, (*choice.val.metrics, *choice.test.metrics))
     weights = ", ".join(
-        f"{part:.1%} on {measures[name].wish}"
-        for part, name in zip(choice.ray, run.front.names, strict=True)
+        f"{weight:.1%} on {measures[name].wish}"
+        for weight, name in zip(choice.ray, run.front.names, strict=True)
     )
-    ray = ", ".join(f"{part:.4f}" for part in choice.ray)
+    ray = ", ".join(f"{weight:.4f}" for weight in choice.ray)
     print_markup(console, f"[bold]weights[/] {escape(weights)}: the ray {ray}")
     if choice.threshold != MIDDLE:
         print_markup(
@@ -119,17 +115,14 @@ def print_choice(
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("", "name"):
         table.add_column(heading, no_wrap=True, style="dim")
-    plain = find_leading(problem, run.front)
+    plain = find_plain_metrics(problem, run.front)
     for name in dict.fromkeys([*plain, *choice.val.values, *choice.val.metrics]):
-        if name != "misclassification":  # 1 - accuracy
-            one = measures[name]
-            both = (_format_number(point, name, one) for point in (choice.val, choice.test))
-            table.add_row(
-                f"[bold]{escape(one.label)}[/]" if name in plain else escape(one.label),
-                *both,
-                one.unit,
-                escape(name),
-            )
+        if name == "misclassification":  # 1 - accuracy, which is listed
+            continue
+        measure = measures[name]
+        label = f"[bold]{escape(measure.label)}[/]" if name in plain else escape(measure.label)
+        numbers = (_format_number(point, name, measure) for point in (choice.val, choice.test))
+        table.add_row(label, *numbers, measure.unit, escape(name))
     print_table(console, table)
     for name, limit in choice.val.limits.items():
         label = escape(named_label(name, measures[name]))
@@ -146,37 +139,42 @@ def print_choice(
         )
     print_markup(
         console,
-        "In brackets: 95 % intervals. The choice was made on validation rows, so the numbers "
-        "there are optimistic; the test rows were not used.",
+        "In brackets: 95 % intervals. The choice was made on the validation rows, so their numbers "
+        "are optimistic; the test rows were not used.",
     )
     console.print("\n".join(["", *map(escape, _write_code(run, choice)), ""]), soft_wrap=True)
     print_next_command(*_suggest_next(run, choice))
 
 
 def _suggest_next(run: Run, choice: Choice) -> list[object]:
-    """Suggest to predict rows at this choice, or to export the run."""
-    moved = [] if choice.threshold == MIDDLE else ["--threshold", f"{choice.threshold:g}"]
+    """Return the command to type next: `predict` with this choice, or `export`."""
     if run.table is None:
         return ["export", run.folder]
-    ray = ",".join(f"{part:.9g}" for part in choice.ray)
-    return ["predict", run.folder, "new.csv", "--ray", ray, *moved]
+    threshold = [] if choice.threshold == MIDDLE else ["--threshold", f"{choice.threshold:g}"]
+    return ["predict", run.folder, "new.csv", "--ray", _format_ray(choice, ","), *threshold]
+
+
+def _format_ray(choice: Choice, separator: str = ", ") -> str:
+    """Format the ray with nine digits: with fewer, a bound may no longer hold."""
+    return separator.join(f"{weight:.9g}" for weight in choice.ray)
 
 
 def _format_number(point: Point, name: str, measure: Measure) -> str:
-    """Format a number with its interval; in hundredths where its unit says so."""
-    scale, form = (100, ".1f") if measure.unit else (1, ".4f")
-    value, low, high = (format(scale * one, form) for one in (point[name], *point.intervals[name]))
+    """Format a number with its interval, as a percentage if it has a unit."""
+    scale, spec = (100, ".1f") if measure.unit else (1, ".4f")
+    numbers = (point[name], *point.intervals[name])
+    value, low, high = (format(scale * number, spec) for number in numbers)
     return f"{value} \\[{low}, {high}]"
 
 
 def _write_code(run: Run, choice: Choice) -> list[str]:
-    """Return Python code to paste; the ray in all its digits, since a bound may depend on them."""
-    ray = ", ".join(f"{part:.9g}" for part in choice.ray)
-    parts = (run.record[part] or {} for part in ("problem", "method", "conditioning", "backbone"))
-    own = modules_of(part.get("name") for part in parts)
-    folder = f"{str(run.folder)!r}" + (f", trust={list(own)}" if own else "")
+    """Return Python code that uses the choice."""
+    keys = ("problem", "method", "conditioning", "backbone")
+    packages = modules_of((run.record[key] or {}).get("name") for key in keys)
+    folder = f"{str(run.folder)!r}" + (f", trust={list(packages)}" if packages else "")
+    ray = _format_ray(choice)
     load = ["from paretocosmos import load_run", "", f"run = load_run({folder})"]
     if run.table is not None:
-        decided = "" if choice.threshold == MIDDLE else f" > {choice.threshold!r}"
-        return [*load, f"run.predict(rows, ray=[{ray}]){decided}  # rows: a DataFrame"]
+        decision = "" if choice.threshold == MIDDLE else f" > {choice.threshold!r}"
+        return [*load, f"run.predict(rows, ray=[{ray}]){decision}  # rows: a DataFrame"]
     return ["import torch", *load, f"run.model(inputs, torch.tensor([{ray}]))"]

@@ -1,4 +1,4 @@
-"""The commands, in groups. Each is imported when it is used: torch alone takes most of a second."""
+"""The commands, in groups. Each is imported when it is used: torch alone takes a second."""
 
 import importlib
 from collections.abc import Iterator, Mapping
@@ -12,9 +12,9 @@ from paretocosmos.io.progress import status
 
 
 class Entry(NamedTuple):
-    """A command: where it is, what it does in a few words, and two examples."""
+    """A command: `module:function`, a summary in a few words, and two examples."""
 
-    place: str
+    location: str
     summary: str
     examples: tuple[str, str]
 
@@ -45,7 +45,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         ),
         "watch": Entry(
             "watch:watch",
-            "Watch a training on a page while it runs.",
+            "Watch a training on a web page while it runs.",
             ("watch RUN", "watch runs/adult"),
         ),
     },
@@ -57,7 +57,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         ),
         "choose": Entry(
             "choose:choose",
-            "Choose a point: the best within limits, or the knee.",
+            "Choose a point: the best within bounds, or the knee.",
             ("choose RUN --max tpr_gap=0.02 --maximize accuracy", "choose RUN --knee"),
         ),
         "predict": Entry(
@@ -87,7 +87,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         ),
         "sign": Entry(
             "sign:sign",
-            "Sign finished runs for those who open them.",
+            "Sign finished runs, so that others can verify them.",
             ("sign RUN --key signing.key", "sign runs/a runs/b --key signing.key"),
         ),
     },
@@ -102,7 +102,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         ),
         "report": Entry(
             "report:report",
-            "Write what was reproduced beside the paper's numbers.",
+            "Compare reproduced results with the paper's numbers.",
             ("report", "report table_1 --seeds 1"),
         ),
     },
@@ -110,7 +110,8 @@ GROUPS: dict[str, dict[str, Entry]] = {
 ENTRIES = {name: entry for entries in GROUPS.values() for name, entry in entries.items()}
 
 
-LAST = "Options"  # of which every command has some
+# The group of options that every command has, which `--help` lists last.
+LAST_GROUP = "Options"
 
 
 class Command(TyperCommand):
@@ -119,18 +120,18 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            usual = "Arguments" if parameter.param_type_name == "argument" else LAST
+            default = "Arguments" if parameter.param_type_name == "argument" else LAST_GROUP
             record = parameter.get_help_record(ctx)
             if record is not None:
-                group = getattr(parameter, "rich_help_panel", None) or usual
+                group = getattr(parameter, "rich_help_panel", None) or default
                 groups.setdefault(group, []).append(record)
-        for group in sorted(groups, key=lambda group: group == LAST):
+        for group in sorted(groups, key=lambda group: group == LAST_GROUP):
             with formatter.section(group):
                 formatter.write_dl(groups[group])
 
 
 class _Commands(Mapping[str, Any]):
-    """The commands by name; only those that are looked up are imported."""
+    """Commands by name, imported when they are looked up."""
 
     def __getitem__(self, name: str) -> TyperCommand:
         return _load_command(name, ENTRIES[name])
@@ -143,7 +144,7 @@ class _Commands(Mapping[str, Any]):
 
 
 class Group(TyperGroup):
-    """All commands, which `--help` lists in groups without importing them."""
+    """Group of all commands, which `--help` lists without importing them."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -167,7 +168,7 @@ def get_commands() -> Mapping[str, Any]:
 
 @cache
 def _load_command(name: str, entry: Entry) -> TyperCommand:
-    module, _, function = entry.place.partition(":")
+    module, _, function = entry.location.partition(":")
     examples = "\n".join(f"  paretocosmos {example}" for example in entry.examples)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     try:
@@ -175,7 +176,7 @@ def _load_command(name: str, entry: Entry) -> TyperCommand:
             callback = getattr(importlib.import_module(f"paretocosmos.cli.{module}"), function)
     except KeyboardInterrupt:
         raise typer.Abort from None
-    # \b: the lines stay as they are
+    # \b keeps the line breaks of the paragraph
     single.command(name, cls=Command, epilog=f"\b\nExamples:\n{examples}")(callback)
     command = typer.main.get_command(single)
     assert isinstance(command, TyperCommand)

@@ -17,14 +17,16 @@ from paretocosmos.cli.console import (
     print_markup,
     print_next_command,
     print_note,
+    print_path,
     print_table,
     warnings_as_notes,
 )
-from paretocosmos.cli.results import find_leading, format_span, get_measures, print_page
+from paretocosmos.cli.results import find_plain_metrics, format_span, get_measures
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.io.formatting import format_number
 from paretocosmos.io.progress import status
 from paretocosmos.pareto.metrics import MEANINGS
+from paretocosmos.runs.run import PAGE
 from paretocosmos.training.compare import COMPARED, Comparison
 from paretocosmos.training.compare import compare as compare_methods
 from paretocosmos.training.progress import show_bars
@@ -33,7 +35,8 @@ from paretocosmos.training.progress import show_bars
 def compare(
     problem: options.ProblemName,
     methods: Annotated[
-        str, typer.Option(help="Names, separated by commas.", callback=options.parse_name)
+        str,
+        typer.Option(help="Names of methods, separated by commas.", callback=options.parse_name),
     ] = ",".join(COMPARED),
     preset: options.Preset = None,
     protocol: options.Protocol = None,
@@ -47,7 +50,7 @@ def compare(
     drop: options.Drop = None,
     backbone: options.Backbone = None,
     data: options.Data = None,
-    out: Annotated[Path | None, typer.Option(help="The new folder of all runs.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The new folder for all runs.")] = None,
     device: options.Device = "auto",
     engine: options.Engine = "auto",
     precision: options.Precision = "tf32",
@@ -59,130 +62,116 @@ def compare(
     as_json: options.AsJson = False,
     changes: options.Changes = None,
 ) -> None:
-    """Train several methods on PROBLEM: one table, one picture.
+    """Train several methods on PROBLEM, and compare their fronts in one table and one picture.
 
-    --set KEY=VALUE applies to all methods, --set METHOD.KEY=VALUE to one.
+    --set KEY=VALUE applies to all methods, --set METHOD.KEY=VALUE to one of them.
     """
-    settings = options.collect_settings(
-        problem,
-        changes,
-        epochs=epochs,
-        target=target,
-        sensitive=sensitive,
-        small_groups=small_groups,
-        positive=positive,
-        drop=drop,
-        data=data,
-    )
+    arguments = locals()
+    settings = options.collect_settings(arguments)
     if seeds is not None and seed != 1:
         raise ConfigurationError("--seeds and --seed exclude each other: give one of them")
-    seen: list[Path] = []
+    folders: list[Path] = []
     try:
-        with warnings_as_notes(), show_bars(seen, quiet=as_json, log=True):
-            done = compare_methods(
+        with warnings_as_notes(), show_bars(folders, quiet=as_json, log=True):
+            comparison = compare_methods(
                 problem,
                 [name.strip() for name in methods.split(",") if name.strip()],
-                seeds=[seed] if seeds is None else options.parse_integers(seeds),
-                preset=preset,
-                protocol=protocol,
-                epochs=epochs,
-                backbone=backbone,
+                seeds=options.parse_seeds(seeds) or [seed],
                 settings=settings,
-                out=out,
-                resume=resume,
-                device=device,
-                engine=engine,
-                precision=precision,
-                deterministic=deterministic,
-                callbacks=options.make_loggers(log_to),
+                **options.collect_plan(arguments),
             )
-            for run in (run for runs in done.runs.values() for run in runs):
+            for run in (run for runs in comparison.runs.values() for run in runs):
                 options.save_picture(run)
-            _save_picture(done)
+            _save_picture(comparison)
     except KeyboardInterrupt:
-        begun = seen[-1].parents[1] if seen else out
-        raise options.end_interrupted(
-            begun, "finished epochs are saved" if seen else "no epoch is finished yet"
-        ) from None
+        folder = folders[-1].parents[1] if folders else out
+        kept = "finished epochs are saved" if folders else "no epoch is finished yet"
+        raise options.end_interrupted(folder, kept) from None
     if as_json:
-        print_json(done.to_dict())
+        print_json(comparison.to_dict())
     else:
-        print_comparison(done)
-    for method, why in done.failures.items():
-        print_error(f"{method}: {why}")
-    if done.failures:
+        print_comparison(comparison)
+    for method, reason in comparison.failures.items():
+        print_error(f"{method}: {reason}")
+    if comparison.failures:
         raise typer.Exit(1)
 
 
-def _save_picture(done: Comparison) -> None:
-    """One figure; a missing plotting package costs the picture, not the runs."""
+def _save_picture(comparison: Comparison) -> None:
+    """Draw all fronts in one figure; without a plotting package, print a note instead."""
     try:
         from paretocosmos.plotting import save_comparison
 
-        fronts = {method: [run.front for run in runs] for method, runs in done.runs.items()}
+        fronts = {method: [run.front for run in runs] for method, runs in comparison.runs.items()}
         with status("drawing"):
-            place = done.folder / "compare.png"
-            save_comparison(place, fronts, title=done.problem, ideal=done.alone)
-    except MissingExtraError as missing:
-        print_note(f"no compare.png: {missing}")
+            picture = comparison.folder / "compare.png"
+            save_comparison(picture, fronts, title=comparison.problem, ideal=comparison.alone)
+    except MissingExtraError as error:
+        print_note(f"no compare.png: {error}")
 
 
-# Columns a terminal needs for the names of all that dominate a method; else it sees the first.
-ROOM = 130
+# Columns a terminal needs to name all methods that dominate another; a narrower one gets the first.
+WIDE = 130
 
 
-def print_comparison(done: Comparison) -> None:
-    """Print a row per method: how good it is before what it costs."""
+def print_comparison(comparison: Comparison) -> None:
+    """Print a row per method: how good it is, then what it costs."""
     console = get_stdout()
-    all_names = not sys.stdout.isatty() or console.width >= ROOM
-    beside = "separate" in done.runs
+    is_wide = not sys.stdout.isatty() or console.width >= WIDE
+    has_separate = "separate" in comparison.runs
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("method")
-    rows = [_format_fields(row, beside=beside, roomy=all_names or not beside) for row in done.rows]
+    rows = [
+        _format_fields(row, has_separate=has_separate, with_size=is_wide or not has_separate)
+        for row in comparison.rows
+    ]
     for name in rows[0]:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("dominated by")
-    for row, fields in zip(done.rows, rows, strict=True):
-        betters = _format_betters(row["dominated_by"], all_names=all_names)
-        table.add_row(f"[bold]{escape(row['method'])}[/]", *fields.values(), escape(betters))
-    _print_traded(done)
+    for row, fields in zip(comparison.rows, rows, strict=True):
+        dominating = _format_dominating(row["dominated_by"], is_wide=is_wide)
+        table.add_row(f"[bold]{escape(row['method'])}[/]", *fields.values(), escape(dominating))
+    _print_traded(comparison)
     print_table(console, table)
-    reference = ", ".join(
-        f"{value:g}" for value in next(iter(done.runs.values()))[0].front.reference
-    )
-    lines = [f"order: {MEANINGS['monotonicity']}"]
-    if beside:
-        lines += [f"range: {MEANINGS['range_covered']}", f"behind: {MEANINGS['igd_plus']}"]
-    lines += [f"hypervolume: on test, at ({reference}); larger is better"]
-    for row in done.rows:
-        if row["method"] in done.alone:
-            lines.append(
-                f"{row['method']}: its ideal point, the best of every objective, has "
-                f"{format_number(row['hypervolume_ideal'])}"
-            )
-    lines.append("dominated by: the share of a method's points that a point of another dominates")
-    if not all_names and any(len(row["dominated_by"]) > 1 for row in done.rows):
-        lines.append("+2: two others dominate some of its points too; compare.json has them")
-    for line in lines:
+    for line in _explain_columns(comparison, has_separate=has_separate, is_wide=is_wide):
         print_markup(console, escape(line))
-    for name, place in (("table", "compare.json"), ("picture", "compare.png")):
-        if (done.folder / place).exists():
-            console.print(f"[bold]{name}[/]  {escape(done.folder / place)}", soft_wrap=True)
-    print_page(done.folder)
-    print_next_command("explore", done.folder)
+    print_path("table", comparison.folder / "compare.json")
+    print_path("picture", comparison.folder / "compare.png")
+    print_path("page", comparison.folder / PAGE)
+    print_next_command("explore", comparison.folder)
 
 
-def _print_traded(done: Comparison) -> None:
-    """Print what each method trades, in plain words: a row per method, of its first seed."""
-    lead = next(iter(done.runs.values()))[0]
-    problem, measures = lead.trained_on, get_measures(lead.trained_on, lead.front)
-    names = find_leading(problem, lead.front)[: lead.front.objectives]
+def _explain_columns(comparison: Comparison, *, has_separate: bool, is_wide: bool) -> list[str]:
+    """Return a line for each column, and a line for each method with an ideal point."""
+    front = next(iter(comparison.runs.values()))[0].front
+    reference = ", ".join(f"{value:g}" for value in front.reference)
+    lines = [f"order: {MEANINGS['monotonicity']}"]
+    if has_separate:
+        lines += [f"range: {MEANINGS['range_covered']}", f"behind: {MEANINGS['igd_plus']}"]
+    lines.append(f"hypervolume: on test, with reference point ({reference}); larger is better")
+    lines += [
+        f"{row['method']}: the ideal point, the best value of every objective, has a hypervolume "
+        f"of {format_number(row['hypervolume_ideal'])}"
+        for row in comparison.rows
+        if row["method"] in comparison.alone
+    ]
+    lines.append("dominated by: the share of a method's points that another method dominates")
+    if not is_wide and any(len(row["dominated_by"]) > 1 for row in comparison.rows):
+        lines.append("+2: two more methods dominate some of its points; compare.json lists them")
+    return lines
+
+
+def _print_traded(comparison: Comparison) -> None:
+    """Print the range of plain metrics: a row per method, of its first seed."""
+    first_run = next(iter(comparison.runs.values()))[0]
+    problem, measures = first_run.trained_on, get_measures(first_run.trained_on, first_run.front)
+    names = find_plain_metrics(problem, first_run.front)[: first_run.front.objectives]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("on test")
     for name in names:
         table.add_column(escape(measures[name].label), justify="right")
-    for row in done.rows:
-        front = done.runs[row["method"]][0].front
+    for row in comparison.rows:
+        front = comparison.runs[row["method"]][0].front
         spans = (escape(format_span(front, name, measures[name])) for name in names)
         table.add_row(f"[bold]{escape(row['method'])}[/]", *spans)
     console = get_stdout()
@@ -190,18 +179,21 @@ def _print_traded(done: Comparison) -> None:
     console.print()
 
 
-def _format_fields(row: Mapping[str, Any], *, beside: bool, roomy: bool) -> dict[str, str]:
-    """The columns between a method's name and what dominates it."""
+def _format_fields(
+    row: Mapping[str, Any], *, has_separate: bool, with_size: bool
+) -> dict[str, str]:
+    """Return the columns between a method's name and the methods that dominate it."""
 
-    def measure(name: str, form: str) -> str:
+    def format_metric(name: str, spec: str) -> str:
         # one point has no order and no range
-        return "-" if row["points"] == 1 or row.get(name) is None else format(row[name], form)
+        return "-" if row["points"] == 1 or row.get(name) is None else format(row[name], spec)
 
-    fields = {"order": measure("monotonicity", ".2f")}
-    if beside:
-        fields |= {"range": measure("range_covered", ".0%"), "behind": measure("igd_plus", ".3f")}
+    fields = {"order": format_metric("monotonicity", ".2f")}
+    if has_separate:  # both are relative to separately trained networks
+        fields["range"] = format_metric("range_covered", ".0%")
+        fields["behind"] = format_metric("igd_plus", ".3f")
     fields["hypervolume"] = _format_mean(row)
-    if roomy:
+    if with_size:
         fields |= {"points": str(row["points"]), "parameters": _format_size(row)}
     return fields | {"time": f"{row['seconds']:.1f} s"}
 
@@ -212,17 +204,17 @@ def _format_mean(row: Mapping[str, Any]) -> str:
 
 
 def _format_size(row: Mapping[str, Any]) -> str:
-    each, count = row["parameters"] // row["networks"], row["networks"]
-    return f"{count} x {each:,}" if count > 1 else f"{each:,}"
+    size, count = row["parameters"] // row["networks"], row["networks"]
+    return f"{count} x {size:,}" if count > 1 else f"{size:,}"
 
 
-def _format_betters(shares: Mapping[str, float], *, all_names: bool) -> str:
-    said = [f"{name} {_format_percent(share)}" for name, share in shares.items()]
-    shown = said if all_names else said[:1]
-    more = f" +{len(said) - len(shown)}" if len(said) > len(shown) else ""
+def _format_dominating(shares: Mapping[str, float], *, is_wide: bool) -> str:
+    names = [f"{name} {_format_percent(share)}" for name, share in shares.items()]
+    shown = names if is_wide else names[:1]
+    more = f" +{len(names) - len(shown)}" if len(names) > len(shown) else ""
     return ", ".join(shown) + more or "-"
 
 
 def _format_percent(share: float) -> str:
-    """Neither 0 for what is a little nor 100 for what is not all."""
+    """Format a percentage; small shares do not round to 0, nor large ones to 100."""
     return "<1%" if share < 0.005 else ">99%" if 0.995 <= share < 1 else f"{share:.0%}"

@@ -28,12 +28,12 @@ if launched_rank():  # of several processes that train together only the first p
     err.quiet = True
 
 
-# Letters of a message that are shown: of one word, and in all.
-WORD, WHOLE = 300, 1800
+# A message is cut if a word of it, or all of it, has more letters than this.
+MAX_WORD, MAX_MESSAGE = 300, 1800
 
 
 def prepare_streams() -> None:
-    """Make stdout and stderr take all that is printed: closed ones drop it, ASCII escapes it."""
+    """Make stdout and stderr accept any text: escaped if they are ASCII, dropped if closed."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the shell (`>&-`), or in a service
@@ -43,7 +43,7 @@ def prepare_streams() -> None:
 
 
 def print_text(text: str) -> None:
-    """Write a user's data to stdout, as it is or not at all."""
+    """Write a user's data to stdout; raise if it cannot be written unchanged."""
     close_display()
     encoding = sys.stdout.encoding or "utf-8"
     try:
@@ -65,16 +65,16 @@ def escape(text: object) -> str:
     return markup.escape(sanitize(str(text)))
 
 
-def shorten(message: str, *, most: int = WHOLE) -> str:
-    r"""Return a message without what would steer a terminal, and without endless words.
+def shorten(message: str, *, most: int = MAX_MESSAGE) -> str:
+    r"""Return a message without control characters and with long words cut.
 
     >>> print(shorten("no file `\x1b[31mred`"))
     no file `\x1b[31mred`
     >>> len(shorten("x" * 1000))
     121
     """
-    said = re.sub(rf"[^\s`'\"]{{{WORD},}}", _cut_word, sanitize(message, keep="\n"))
-    return said if len(said) <= most else f"{said[: most - 500]} ... {said[-400:]}"
+    text = re.sub(rf"[^\s`'\"]{{{MAX_WORD},}}", _cut_word, sanitize(message, keep="\n"))
+    return text if len(text) <= most else f"{text[: most - 500]} ... {text[-400:]}"
 
 
 def _cut_word(word: re.Match[str]) -> str:
@@ -84,21 +84,21 @@ def _cut_word(word: re.Match[str]) -> str:
 def print_error(message: str) -> None:
     """Print one sentence to stderr."""
     close_display()
-    loud = Console(stderr=True, highlight=False) if err.quiet else err
-    said = shorten(message.replace("\n", "\\n"))
-    print_markup(loud, f"[bold red]error:[/] {escape(said)}")
+    console = Console(stderr=True, highlight=False) if err.quiet else err
+    sentence = shorten(message.replace("\n", "\\n"))
+    print_markup(console, f"[bold red]error:[/] {escape(sentence)}")
 
 
 def print_note(message: str) -> None:
-    """Print something to know to stderr."""
+    """Print a note to stderr."""
     print_markup(err, f"[yellow]note:[/] {escape(shorten(message))}")
 
 
 def print_markup(console: Console, text: str) -> None:
-    """Print a paragraph in rich's markup: words stay whole in a terminal, and lines in a file."""
-    shown = Text.from_markup(text)
-    ends = _find_breaks(shown.plain, console.width) if console.is_terminal else []
-    for line in shown.divide(ends):
+    """Print a paragraph in rich's markup, wrapped between words if it goes to a terminal."""
+    paragraph = Text.from_markup(text)
+    breaks = _find_breaks(paragraph.plain, console.width) if console.is_terminal else []
+    for line in paragraph.divide(breaks):
         line.rstrip()
         console.print(line, soft_wrap=True)
 
@@ -109,26 +109,26 @@ def print_hanging(console: Console, head: str, text: str, indent: int) -> None:
     A word that is longer than a line, such as a path, stays in one piece.
     """
     body = Text.from_markup(text)
-    room = max(console.width - indent, 1)
-    first, *more = body.divide(_find_breaks(body.plain, room) if console.is_terminal else [])
-    line = Text.from_markup(head) + first
-    for part in (line, *(Text(" " * indent) + part for part in more)):
-        part.rstrip()
-        console.print(part, soft_wrap=True)
+    width = max(console.width - indent, 1)
+    first, *others = body.divide(_find_breaks(body.plain, width) if console.is_terminal else [])
+    lines = [Text.from_markup(head) + first, *(Text(" " * indent) + line for line in others)]
+    for line in lines:
+        line.rstrip()
+        console.print(line, soft_wrap=True)
 
 
 def _find_breaks(text: str, width: int) -> list[int]:
-    """Return where lines end, between words; a word longer than a line has its own.
+    """Find where to break a text into lines; a word longer than a line gets its own.
 
     >>> _find_breaks("words are not broken", 10)
     [10]
     """
-    found, start = [], 0
+    breaks, start = [], 0
     for word in re.finditer(r"\S+", text):
         if word.end() - start > width and word.start() > start:
             start = word.start()
-            found.append(start)
-    return found
+            breaks.append(start)
+    return breaks
 
 
 def print_json(content: object) -> None:
@@ -138,32 +138,33 @@ def print_json(content: object) -> None:
 
 
 def get_stdout() -> Console:
-    """Return the console for results, after closing the live display; a pipe has no width."""
+    """Return the console for results, after closing the live display."""
     close_display()
+    # a pipe has no width: lines that wrap would break what a program reads
     return Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
 
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Show warnings as notes on stderr, each once; an error drops them."""
-    with warnings.catch_warnings(record=True) as caught:
+    """Print warnings as notes after the block, each once; after an error, print none."""
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always", UserWarning)
         yield
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
+    for message in dict.fromkeys(str(record.message) for record in records):
         print_note(message)
 
 
 def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning that nobody caught as a note, instead of a line of source."""
+    """Print a warning as a note, without the line of source that Python prints."""
     print_note(str(message))
 
 
-# As wide as no table is.
-WIDEST = 10_000
+# Wider than any table.
+UNLIMITED = 10_000
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table; where the terminal is narrower than its words, a block for each row instead.
+    """Print a table, or a block for each row if the terminal is narrower than the table's words.
 
     The first column names the rows.
     """
@@ -171,7 +172,7 @@ def print_table(console: Console, table: Table) -> None:
         if column.no_wrap:
             texts = (Text.from_markup(str(cell)) for cell in (column.header, *column.cells))
             column.min_width = max(text.cell_len for text in texts)
-    options = console.options.update(max_width=WIDEST)
+    options = console.options.update(max_width=UNLIMITED)
     if Measurement.get(console, options, table).minimum <= console.width:
         console.print(table)
         return
@@ -186,22 +187,22 @@ def print_table(console: Console, table: Table) -> None:
         console.print(block)
 
 
-def repeat_options(seeds: str | None, epochs: int | None) -> list[object]:
-    """Return the options that `reproduce` and `report` share, as they were given."""
-    given = {"--seeds": seeds, "--epochs": epochs}
-    return [word for flag, value in given.items() if value is not None for word in (flag, value)]
+def print_path(label: str, path: Path) -> None:
+    """Print where a file is, if it was written."""
+    if path.exists():
+        get_stdout().print(f"[bold]{label}[/]  {escape(path)}", soft_wrap=True)
 
 
-def print_next_command(*parts: object) -> None:
-    """Print the command to type next, so that it can be copied."""
+def print_next_command(*arguments: object) -> None:
+    """Print the command to type next, ready to be copied into a shell."""
     console = get_stdout()
-    words = ["paretocosmos", *(escape(shlex.quote(str(part))) for part in parts)]
-    room = console.width if console.is_terminal else WIDEST
-    console.print(f"[bold]next[/]  {_wrap_command(words, room - 8)}", soft_wrap=True)
+    words = ["paretocosmos", *(escape(shlex.quote(str(word))) for word in arguments)]
+    width = console.width if console.is_terminal else UNLIMITED
+    console.print(f"[bold]next[/]  {_wrap_command(words, width - 8)}", soft_wrap=True)
 
 
-def _wrap_command(words: Sequence[str], room: int) -> str:
-    r"""Wrap the words of a command, in lines that a shell reads as one.
+def _wrap_command(words: Sequence[str], width: int) -> str:
+    r"""Wrap the words of a command into lines that a shell reads as one.
 
     >>> print(_wrap_command(["paretocosmos", "choose", "runs/adult", "--max", "tpr_gap=0.02"], 30))
     paretocosmos choose runs/adult \
@@ -210,7 +211,7 @@ def _wrap_command(words: Sequence[str], room: int) -> str:
     lines = [words[0]]
     for word in words[1:]:
         longer = f"{lines[-1]} {word}"
-        if len(longer) <= room:
+        if len(longer) <= width:
             lines[-1] = longer
         else:
             lines.append(word)

@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from paretocosmos.cli.console import (
-    escape,
-    get_stdout,
     print_json,
     print_next_command,
     print_note,
+    print_path,
     warnings_as_notes,
 )
 from paretocosmos.cli.options import (
@@ -36,13 +35,13 @@ def explore(
     folders: RunFolders,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The file to write; by default in a new folder."),
+        typer.Option(metavar="FILE", help="The file to write; by default in a temporary folder."),
     ] = None,
     no_open: Annotated[
-        bool, typer.Option("--no-open", help="Write the page and open no browser.")
+        bool, typer.Option("--no-open", help="Write the page, but do not open a browser.")
     ] = False,
     no_samples: Annotated[
-        bool, typer.Option("--no-samples", help="Leave rows or images of the data out of the page.")
+        bool, typer.Option("--no-samples", help="Leave sample rows or images out of the page.")
     ] = False,
     threshold: Threshold = None,
     data: MovedData = None,
@@ -53,25 +52,25 @@ def explore(
 ) -> None:
     """Explore the trade-off in the browser: the fronts of one or several RUNs on one page.
 
-    A RUN may be a folder with runs below it, as `compare` and `--seeds` write them. The page
-    is one file that needs no server and no network.
+    A RUN may also be a folder of runs, as `compare` and `--seeds` write it. The page is one file
+    that needs no server and no network.
     """
     from paretocosmos.explorer import build_page_model, write_report
 
-    places = [place for folder in folders for place in _find_finished(folder)]
-    runs = [load_run(place, trust=trust or (), verify=verify, device=device) for place in places]
-    wanted = None if out is None else _check_page(out)
+    run_folders = [path for folder in folders for path in _find_finished(folder)]
+    runs = [load_run(path, trust=trust or (), verify=verify, device=device) for path in run_folders]
+    page = None if out is None else _check_page(out)
     with warnings_as_notes(), status("evaluating the runs"):
         model = build_page_model(runs, data=data, samples=not no_samples, threshold=threshold)
-    page = wanted or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
+    page = page or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
     if model.reason:
         print_note(f"the page has no samples and no counted answers: {model.reason}")
     with status("writing the page"):
         write_report(page, model)
     if as_json:
-        print_json({"page": str(page), "runs": [str(place) for place in places]})
+        print_json({"page": str(page), "runs": list(map(str, run_folders))})
     else:
-        get_stdout().print(f"[bold]page[/]  {escape(page)}", soft_wrap=True)
+        print_path("page", page)
     if not no_open and not webbrowser.open(page.as_uri()):
         print_note(f"no browser was found: open {page} in one")
     if not as_json:
@@ -79,10 +78,10 @@ def explore(
 
 
 def _find_finished(folder: Path) -> list[Path]:
-    """Return the folders of the runs to show; print a note on those left out."""
-    finished, begun = split_runs(user_path(folder))
-    if begun:
-        print_note(f"left out, because not finished: {', '.join(map(str, begun))}")
+    """Return the folders of the finished runs; print a note on others, which are left out."""
+    finished, unfinished = split_runs(user_path(folder))
+    if unfinished:
+        print_note(f"unfinished runs are left out: {', '.join(map(str, unfinished))}")
     return finished
 
 
@@ -90,7 +89,7 @@ def _check_page(out: Path) -> Path:
     page = user_path(out).absolute()
     if page.suffix.lower() not in (".html", ".htm") or not page.parent.is_dir():
         raise ConfigurationError(
-            f"--out names an .html file to write, in a folder that exists, found `{out}`: try "
+            f"--out must be an .html file in a folder that exists, found `{out}`: try "
             "--out explore.html"
         )
     return page

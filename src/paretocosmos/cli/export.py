@@ -25,7 +25,7 @@ def export(
         str, typer.Option("--format", help="onnx, or torch for a torch.export program.")
     ] = "onnx",
     out: Annotated[
-        Path | None, typer.Option(help="The file, .onnx or .pt2; by default in the run folder.")
+        Path | None, typer.Option(help="The new .onnx or .pt2 file; by default in the run folder.")
     ] = None,
     threshold: Threshold = None,
     trust: Trust = None,
@@ -34,7 +34,7 @@ def export(
 ) -> None:
     """Write a RUN as one file with the inputs x and preference, and a model card beside it."""
     run = load_run(folder, trust=trust or (), verify=verify)
-    with status("writing the network, and comparing it with PyTorch"):
+    with status("exporting the network, and comparing it with PyTorch"):
         exported = export_run(run, format=cast(Format, form), out=out, threshold=threshold)
     if as_json:
         print_json(
@@ -51,29 +51,27 @@ def export(
     print_next_command("serve", folder, *onnx)
 
 
-_LINES = {
+# How to call an exported file, by its suffix.
+_USAGE = {
     ".onnx": (
         "session = onnxruntime.InferenceSession({path!r})",
         'session.run(None, {{"x": x, "preference": preference}})',
     ),
-    ".pt2": (
-        "program = torch.export.load({path!r}).module()",
-        "program(x, preference)",
-    ),
+    ".pt2": ("program = torch.export.load({path!r}).module()", "program(x, preference)"),
 }
 
 
 def print_exported(exported: Exported) -> None:
-    """A few lines, the last two of them Python."""
+    """Print what was written, and two lines of Python that call it."""
     console = get_stdout()
     rows = {
         "file": f"{exported.path} ({exported.path.stat().st_size:,} bytes)",
         "card": str(exported.card),
         "preference": exported.preference,
-        "difference": f"at most {exported.difference:.1e} to PyTorch, on random rows and rays",
+        "difference": f"at most {exported.difference:.1e} from PyTorch, on random rows and rays",
     }
-    for name, said in rows.items():
-        print_markup(console, f"  [bold]{name:<12}[/]{escape(said)}")
+    for name, value in rows.items():
+        print_markup(console, f"  [bold]{name:<12}[/]{escape(value)}")
     console.print()
-    for line in _LINES[exported.path.suffix]:
+    for line in _USAGE[exported.path.suffix]:
         console.print(escape(line.format(path=str(exported.path))), soft_wrap=True)

@@ -26,20 +26,22 @@ def list_names(
     kinds = (*KINDS, "recipes")
     if kind is not None and kind not in kinds:
         raise unknown("kind", kind, kinds)
-    summaries = {name: _summarize(name) for name in (kinds if kind is None else (kind,))}
+    summaries = {name: _load_summaries(name) for name in (kinds if kind is None else (kind,))}
     if as_json:
         print_json(summaries)
         return
-    for name, things in summaries.items():
-        table = Table(title=name, title_justify="left", box=None, show_header=False, padding=(0, 2))
-        for thing, summary in things.items():
-            table.add_row(f"[bold]{thing}[/]", escape(summary))
+    for title, entries in summaries.items():
+        table = Table(
+            title=title, title_justify="left", box=None, show_header=False, padding=(0, 2)
+        )
+        for name, summary in entries.items():
+            table.add_row(f"[bold]{name}[/]", escape(summary))
         get_stdout().print(table)
     print_next_command("train", "adult")
 
 
-def _summarize(kind: str) -> dict[str, str]:
-    """Return the names of a kind, each with one line."""
+def _load_summaries(kind: str) -> dict[str, str]:
+    """Return the names of a kind, each with a summary in one line."""
     if kind == "recipes":
         return {name: load_recipe(name).title for name in recipe_names()}
     summaries = {name: registry.summary(kind, name) for name in registry.names(kind)}

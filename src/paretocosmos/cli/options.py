@@ -1,7 +1,8 @@
-"""Options that commands share, and how their texts are read."""
+"""Options that commands share, and the parsing of their values."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +17,7 @@ from paretocosmos.training.callbacks import Callback
 
 
 def parse_name(text: str | None) -> str | None:
-    """Parse a name; `package.module:Thing` may lie in the current folder."""
+    """Return a name; if it is `package.module:Name`, allow imports from the current folder."""
     if text is not None and ":" in text:
         _add_current_folder()
     return text
@@ -29,22 +30,26 @@ def _parse_trust(packages: list[str] | None) -> list[str]:
 
 
 def _add_current_folder() -> None:
-    """Put the current folder last on the path, where nothing in it can hide what is installed."""
+    """Append the current folder to the path: last, so that it cannot hide installed packages."""
     if "" not in sys.path:
         sys.path.append("")
 
 
-# Headings of `--help`.
-TRAINING, TABLES, MACHINE = "Training", "Tables", "Machine"
+# Options that `--help` lists under headings of their own.
+training_option = partial(typer.Option, rich_help_panel="Training")
+table_option = partial(typer.Option, rich_help_panel="Tables")
+machine_option = partial(typer.Option, rich_help_panel="Machine")
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
-RunFolders = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
+RunFolders = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders.")]
 Threshold = Annotated[
     float | None,
-    typer.Option(help="The probability above which a decision is positive, as 0.3."),
+    typer.Option(help="The probability above which a prediction is positive, e.g. 0.3."),
 ]
-MovedData = Annotated[str | None, typer.Option(help="Where the data is now, if it was moved.")]
-RunDevice = Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")]
+MovedData = Annotated[
+    str | None, typer.Option(help="The new location of the data, if it was moved.")
+]
+RunDevice = Annotated[str, typer.Option(help="cpu, cuda or cuda:1.")]
 ProblemName = Annotated[
     str,
     typer.Argument(
@@ -55,127 +60,106 @@ ProblemName = Annotated[
 ]
 Preset = Annotated[
     str | None,
-    typer.Option(
-        help="Settings to start from: default, or paper, which --protocol paper implies.",
-        rich_help_panel=TRAINING,
+    training_option(
+        help="Settings to start from: default or paper; --protocol paper implies paper."
     ),
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option(
-        help="clean, or paper: the published setup, flaws included.", rich_help_panel=TRAINING
-    ),
+    training_option(help="clean, or paper for the published setup, including its flaws."),
 ]
-Seed = Annotated[
-    int, typer.Option(help="Seed of weights, shuffling and rays.", rich_help_panel=TRAINING)
-]
+Seed = Annotated[int, training_option(help="Seed of weights, shuffling and rays.")]
 Seeds = Annotated[
-    str | None,
-    typer.Option(
-        help="Several seeds, as 1,2,3: one run each, trained together.", rich_help_panel=TRAINING
-    ),
+    str | None, training_option(help="Several seeds, e.g. 1,2,3: a run for each, trained together.")
 ]
-Epochs = Annotated[int | None, typer.Option(help="Passes over the data.", rich_help_panel=TRAINING)]
-Target = Annotated[str | None, typer.Option(help="The column to predict.", rich_help_panel=TABLES)]
+Epochs = Annotated[int | None, training_option(help="Passes over the data.")]
+Target = Annotated[str | None, table_option(help="The column to predict.")]
 Sensitive = Annotated[
     list[str] | None,
-    typer.Option(
-        help="A column of groups, as `sex`, or cut, as `age:5`; repeatable.", rich_help_panel=TABLES
+    table_option(
+        help="A sensitive column, e.g. `sex`, or `age:5` for five age groups; repeatable."
     ),
 ]
 SmallGroups = Annotated[
-    str | None,
-    typer.Option(help="keep, pool or refuse groups of few rows.", rich_help_panel=TABLES),
+    str | None, table_option(help="What to do with groups of few rows: keep, pool or refuse.")
 ]
-Positive = Annotated[
-    str | None, typer.Option(help="The target's positive class.", rich_help_panel=TABLES)
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(help="A column to leave out; repeatable.", rich_help_panel=TABLES),
-]
+Positive = Annotated[str | None, table_option(help="The target's positive class.")]
+Drop = Annotated[list[str] | None, table_option(help="A column to leave out; repeatable.")]
 Keep = Annotated[
     list[str] | None,
-    typer.Option(
-        help="A column to keep that looks like an identifier; repeatable.", rich_help_panel=TABLES
-    ),
+    table_option(help="A column to keep that looks like an identifier; repeatable."),
 ]
-Separator = Annotated[
-    str | None, typer.Option(help="The column separator, as `;` or `tab`.", rich_help_panel=TABLES)
-]
-Decimal = Annotated[
-    str | None, typer.Option(help="The decimal mark, `.` or `,`.", rich_help_panel=TABLES)
-]
-Encoding = Annotated[
-    str | None, typer.Option(help="The text encoding, as `cp1252`.", rich_help_panel=TABLES)
-]
+Separator = Annotated[str | None, table_option(help="The column separator, e.g. `;` or `tab`.")]
+Decimal = Annotated[str | None, table_option(help="The decimal mark, `.` or `,`.")]
+Encoding = Annotated[str | None, table_option(help="The text encoding, e.g. `cp1252`.")]
 Task = Annotated[
-    str | None,
-    typer.Option(help="binary (the default), classes or number.", rich_help_panel=TABLES),
+    str | None, table_option(help="What to predict: binary (the default), classes or number.")
 ]
 ClassWeight = Annotated[
-    str | None,
-    typer.Option(help="balanced gives all classes the same weight.", rich_help_panel=TABLES),
+    str | None, table_option(help="balanced gives every class the same total weight.")
 ]
 Fairness = Annotated[
-    str | None, typer.Option(help="The fairness measure, by name.", rich_help_panel=TRAINING)
+    str | None, training_option(help="The fairness objective, a name from `list objectives`.")
 ]
-Val = Annotated[
-    str | None, typer.Option(help="A file with the validation rows.", rich_help_panel=TABLES)
-]
-Test = Annotated[
-    str | None, typer.Option(help="A file with the test rows.", rich_help_panel=TABLES)
-]
+Val = Annotated[str | None, table_option(help="A file with the validation rows.")]
+Test = Annotated[str | None, table_option(help="A file with the test rows.")]
 Backbone = Annotated[
     str | None,
-    typer.Option(help="The network, by name.", rich_help_panel=TRAINING, callback=parse_name),
+    training_option(help="The network, a name from `list backbones`.", callback=parse_name),
 ]
 Data = Annotated[str | None, typer.Option(help="The folder or file with the problem's data.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.", rich_help_panel=MACHINE)]
+Device = Annotated[str, machine_option(help="auto, cpu, cuda or cuda:1.")]
 Engine = Annotated[
     str,
-    typer.Option(
-        help="How steps are run: auto, eager, traced, compiled, captured.", rich_help_panel=MACHINE
-    ),
+    machine_option(help="How to run training steps: auto, eager, traced, compiled or captured."),
 ]
-Precision = Annotated[str, typer.Option(help="tf32, fp32, bf16 or fp64.", rich_help_panel=MACHINE)]
+Precision = Annotated[str, machine_option(help="tf32, fp32, bf16 or fp64.")]
 Deterministic = Annotated[
-    bool,
-    typer.Option("--deterministic", help="Reproducible kernels on a GPU.", rich_help_panel=MACHINE),
+    bool, machine_option("--deterministic", help="Use reproducible kernels on a GPU.")
 ]
 Trust = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PACKAGE",
-        help="A package whose code a file may name; repeatable.",
+        help="A package whose code the files may name; repeatable.",
         callback=_parse_trust,
     ),
 ]
 Verify = Annotated[
     Path | None,
-    typer.Option(metavar="PUBKEY", help="Open only runs signed with the matching private key."),
+    typer.Option(
+        metavar="PUBKEY",
+        help="Open a run only if it is signed by the private key of this public key.",
+    ),
 ]
 LogTo = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME[=WHERE]",
-        help="Log to tensorboard, wandb or mlflow, each an extra; repeatable. WHERE: a folder, a "
-        "project, a store.",
+        help="Log to tensorboard (WHERE: a folder), wandb (a project) or mlflow (a store), each of "
+        "which is an extra; repeatable.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Any constructor argument; repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Set any other setting; repeatable."),
 ]
 
 
-OF_TABLES = (
-    *("target", "sensitive", "positive", "drop", "keep", "small_groups"),
-    *("task", "class_weight"),
+Bounds = list[str] | None
+
+# Options of `train` and `compare` that are settings: of the problem `table`, and of others.
+TABLE_SETTINGS = (
+    *("target", "sensitive", "positive", "drop", "keep", "small_groups", "task", "class_weight"),
     *("separator", "decimal", "encoding", "val", "test"),
 )
-"""Options that are settings of the problem `table`."""
+OTHER_SETTINGS = ("penalty", "alpha", "fairness", "data")
+# Options that `fit` and `compare` take by the same names.
+PLAN_OPTIONS = (
+    *("preset", "protocol", "method", "backbone", "conditioning", "epochs", "out", "resume"),
+    *("device", "engine", "precision", "deterministic"),
+)
 
 
 def describe_trust(packages: Iterable[str]) -> str:
@@ -184,30 +168,46 @@ def describe_trust(packages: Iterable[str]) -> str:
     return f" (here: {options})" if options else ""
 
 
-def collect_settings(
-    problem: str, changes: list[str] | None, *, epochs: int | None, **options: Any
-) -> dict[str, Any]:
-    """Collect the options that are settings and were given, and what `--set` adds to them.
-
-    Args:
-        problem: its name, or a table.
-        changes: of `--set`.
-        epochs: of `--epochs`, which `--set` must not say again.
-        options: those that are settings, by their names; `None` for what was not given.
-    """
-    settings = {key: value for key, value in options.items() if value not in (None, [])}
-    changed = [parse_setting(change) for change in changes or []]
-    given = {*settings, *(() if epochs is None else ("epochs",))}
-    for key, _ in changed:
-        if key in given:
+def collect_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect the settings among the arguments of a command: its options, and those of `--set`."""
+    names = (*TABLE_SETTINGS, *OTHER_SETTINGS)
+    settings = {key: arguments[key] for key in names if arguments.get(key) not in (None, [])}
+    for_tables = [f"--{key.replace('_', '-')}" for key in TABLE_SETTINGS if key in settings]
+    changes = [parse_setting(change) for change in arguments["changes"] or []]
+    # `--epochs` is passed to `fit` by itself, but `--set epochs=...` would contradict it
+    fixed = settings.keys() | ({"epochs"} if arguments["epochs"] is not None else set())
+    for key, _ in changes:
+        if key in fixed:
             raise ConfigurationError(f"`{key}` is set twice: give it once")
-    for_tables = [f"--{key.replace('_', '-')}" for key in OF_TABLES if key in settings]
-    if for_tables and problem_name(problem) != "table":
+    if for_tables and problem_name(arguments["problem"]) != "table":
         raise ConfigurationError(
-            f"only tables take {', '.join(for_tables)}, and `{problem}` is not the path of one: "
-            "give such a path, or leave that out"
+            f"only tables take {', '.join(for_tables)}, and `{arguments['problem']}` is not "
+            "the path of one: give such a path, or leave them out"
         )
-    return settings | dict(changed)
+    return settings | dict(changes)
+
+
+def collect_plan(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect the keyword arguments of `fit` or `compare` among the arguments of a command."""
+    plan = {name: arguments[name] for name in PLAN_OPTIONS if name in arguments}
+    return plan | {"callbacks": _make_loggers(arguments["log_to"])}
+
+
+def collect_criteria(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect the keyword arguments of `Run.choose` among the arguments of a command."""
+    names = ("minimize", "maximize", "knee", "allow_constant", "confidence", "threshold")
+    criteria = {name: arguments[name] for name in (*names, "evaluations") if name in arguments}
+    bounds = {
+        "max": parse_named_numbers("--max", arguments["at_most"]),
+        "min": parse_named_numbers("--min", arguments["at_least"]),
+    }
+    return criteria | bounds
+
+
+def format_options(**values: object) -> list[object]:
+    """Return the options that were given as words of a command line."""
+    given = {name: value for name, value in values.items() if value is not None}
+    return [word for name, value in given.items() for word in (f"--{name}", value)]
 
 
 def parse_setting(text: str) -> tuple[str, str]:
@@ -218,7 +218,7 @@ def parse_setting(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def make_loggers(texts: list[str] | None) -> list[Callback]:
+def _make_loggers(texts: list[str] | None) -> list[Callback]:
     """Build the loggers of `--log-to`."""
     if not texts:
         return []
@@ -227,33 +227,35 @@ def make_loggers(texts: list[str] | None) -> list[Callback]:
     return [make_logger(text) for text in texts]
 
 
-def parse_integers(text: str) -> list[int]:
-    """Parse the seeds of `--seeds`."""
+def parse_seeds(text: str | None) -> list[int] | None:
+    """Parse the value of `--seeds`."""
     try:
-        return [int(part) for part in text.split(",")]
+        return None if text is None else [int(number) for number in text.split(",")]
     except ValueError as error:
-        raise ConfigurationError(f"--seeds takes whole numbers as 1,2,3, found `{text}`") from error
+        message = f"--seeds takes whole numbers such as 1,2,3, found `{text}`"
+        raise ConfigurationError(message) from error
 
 
 def parse_numbers(text: str, option: str = "--ray") -> list[float]:
-    """Parse the ray of a `--ray`, or the numbers of another option."""
+    """Parse the numbers of an option, such as a ray."""
     try:
-        return [float(part) for part in text.split(",")]
+        return [float(number) for number in text.split(",")]
     except ValueError as error:
-        raise ConfigurationError(f"{option} takes numbers as 0.3,0.7, found `{text}`") from error
+        message = f"{option} takes numbers such as 0.3,0.7, found `{text}`"
+        raise ConfigurationError(message) from error
 
 
 def parse_named_numbers(option: str, texts: list[str] | None) -> dict[str, float]:
-    """Parse the numbers of a repeatable NAME=NUMBER by name; `2%` and `2pt` (points) are 0.02."""
+    """Parse a repeatable NAME=NUMBER into numbers by name; `2%` and `2pt` (points) are 0.02."""
     numbers: dict[str, float] = {}
     for text in texts or []:
-        name, _, value = (part.strip() for part in text.partition("="))
-        hundredths = value.removesuffix("%" if value.endswith("%") else "pt")
+        name, _, value = map(str.strip, text.partition("="))
+        percentage = value.removesuffix("%" if value.endswith("%") else "pt")
         try:
-            number = float(hundredths) / (1 if hundredths == value else 100)
+            number = float(percentage) / (1 if percentage == value else 100)
         except ValueError as error:
             raise ConfigurationError(
-                f"{option} takes NAME=NUMBER, as tpr_gap=0.02 or tpr_gap=2%, found `{text}`"
+                f"{option} takes NAME=NUMBER, such as tpr_gap=0.02 or tpr_gap=2%, found `{text}`"
             ) from error
         if name in numbers:
             raise ConfigurationError(f"{option} has `{name}` twice: give it once")
@@ -261,17 +263,17 @@ def parse_named_numbers(option: str, texts: list[str] | None) -> dict[str, float
     return numbers
 
 
-def end_interrupted(begun: Path | None, saved: str) -> typer.Exit:
+def end_interrupted(folder: Path | None, kept: str) -> typer.Exit:
     """Print how to continue a training that Ctrl-C stopped, and return its exit.
 
     Args:
-        begun: the folder to go on from; `None` where there is none yet.
-        saved: what of it is saved.
+        folder: the folder to continue from; `None` if there is none yet.
+        kept: a sentence on what has been saved.
     """
-    if begun is None:
+    if folder is None:
         print_note("interrupted before the end of the first epoch: start again")
     else:
-        print_note(f"interrupted; {saved}: continue with --out {begun} --resume")
+        print_note(f"interrupted; {kept}: continue with --out {folder} --resume")
     return typer.Exit(130)
 
 

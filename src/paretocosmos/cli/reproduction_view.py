@@ -1,16 +1,28 @@
-"""Output of `reproduce`: experiments as they are trained, and a table of their results."""
+"""Output of `reproduce` and `demo`: experiments in training, and a table of their results."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from paretocosmos.cli.console import err, escape, get_stdout, print_markup, print_table
+from paretocosmos.cli.console import (
+    err,
+    escape,
+    get_stdout,
+    print_error,
+    print_markup,
+    print_note,
+    print_path,
+    print_table,
+)
+from paretocosmos.cli.options import describe_trust
 from paretocosmos.io.formatting import format_duration, format_number
 from paretocosmos.io.progress import show_live
 from paretocosmos.paper.published import is_face_problem
@@ -19,14 +31,14 @@ from paretocosmos.training.progress import LOG_INTERVAL
 if TYPE_CHECKING:
     from paretocosmos.paper.reproduce import ExperimentStatus, Reproduction
 
-# Columns of a bar, and the longest name of an experiment beside it.
-BAR, NAME = 24, 48
-# Experiments that are named at the beginning, and while others run.
-LISTED, SOON = 24, 3
+# Columns of a bar, and of the name of an experiment beside it.
+BAR_WIDTH, MAX_NAME = 24, 48
+# Waiting experiments that are named at the beginning, and while others run.
+MAX_QUEUED, MAX_NEXT = 24, 3
 
 
 class _View:
-    """Running experiments, live in a terminal; elsewhere lines for ends and progress."""
+    """View of running experiments: live in a terminal, else a line for each end and interval."""
 
     def __init__(self) -> None:
         self._reproduction: Reproduction | None = None
@@ -43,27 +55,27 @@ class _View:
             before, self._states[name] = self._states.get(name), status.state
             if not first and status.state != before and status.state in ("done", "failed"):
                 print_markup(err, escape(_describe_end(status)))
-                self._last = 0.0  # print the progress after it
+                self._last = 0.0  # so that the progress is printed after it
         now = time.monotonic()
         if not err.is_terminal and not first and now - self._last >= LOG_INTERVAL:
             self._last = now
-            print_markup(err, escape(_summarize(reproduction)))
+            print_markup(err, escape(_describe_progress(reproduction)))
             for status in reproduction.select("running"):
                 if status.progress is not None:
-                    at = f"epoch {status.progress.epoch}/{status.progress.epochs}"
-                    volume = format_number(status.progress.hypervolume_val)
-                    print_markup(err, escape(f"  {status.experiment.name}  {at}  HV val {volume}"))
+                    epoch = f"epoch {status.progress.epoch}/{status.progress.epochs}"
+                    volume = f"HV val {format_number(status.progress.hypervolume_val)}"
+                    print_markup(err, escape(f"  {status.experiment.name}  {epoch}  {volume}"))
 
     def _announce(self, reproduction: "Reproduction") -> None:
-        print_markup(err, escape(_title(reproduction)))
+        print_markup(err, escape(_make_title(reproduction)))
         done, waiting = reproduction.select("done"), reproduction.select("waiting")
         if waiting:
             if done:
-                err.print(f"{len(done)} already done: they are kept")
-            print_markup(err, escape(f"to come: {_list_names(waiting, LISTED)}"))
+                err.print(f"{len(done)} already done and kept")
+            print_markup(err, escape(f"waiting: {_list_names(waiting, MAX_QUEUED)}"))
 
-    def picture(self) -> RenderableType | None:
-        """Return the experiments that run, and those that are next."""
+    def render(self) -> RenderableType | None:
+        """Return the running experiments and the next ones, or `None` if there are none."""
         if self._reproduction is None:
             return None
         running = self._reproduction.select("running")
@@ -73,19 +85,19 @@ class _View:
         table = Table.grid(padding=(0, 1))
         for status in running:
             progress, name = status.progress, status.experiment.name
-            short = escape(name if len(name) <= NAME else f"{name[: NAME - 1]}…")
+            short = escape(name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…")
             if progress is None:
-                table.add_row(short, "begins", "", "", "")
+                table.add_row(short, "starting", "", "", "")
             else:
                 table.add_row(
                     short,
                     f"{progress.epoch}/{progress.epochs}",
-                    ProgressBar(progress.epochs, progress.epoch, width=BAR),
+                    ProgressBar(progress.epochs, progress.epoch, width=BAR_WIDTH),
                     f"HV val {format_number(progress.hypervolume_val)}",
                     format_duration(progress.seconds_left),
                 )
-        then = [Text(f"then {_list_names(waiting, SOON)}", style="dim")] if waiting else []
-        return Group(Text(_summarize(self._reproduction), style="bold"), table, *then)
+        following = [Text(f"then {_list_names(waiting, MAX_NEXT)}", style="dim")] if waiting else []
+        return Group(Text(_describe_progress(self._reproduction), style="bold"), table, *following)
 
 
 @contextmanager
@@ -95,14 +107,28 @@ def show_experiments(*, quiet: bool) -> Iterator["Callable[[Reproduction], None]
         yield lambda _: None
         return
     view = _View()
-    with show_live(view.picture, keep=False, need_stdout=False):
+    with show_live(view.render, keep=False, need_stdout=False):
         yield view.show
 
 
+def end_interrupted_recipe(out: Path) -> typer.Exit:
+    """Print how to continue a recipe that Ctrl-C stopped, and return its exit."""
+    print_note(f"interrupted; finished experiments are in {out}: run the same command to continue")
+    return typer.Exit(130)
+
+
+def exit_on_failures(reproduction: "Reproduction") -> None:
+    """Print why experiments failed, if any did, and exit with code 1."""
+    for name, reason in reproduction.failures.items():
+        print_error(f"{name}: {reason}{describe_trust(reproduction.untrusted.get(name, ()))}")
+    if reproduction.failures:
+        raise typer.Exit(1)
+
+
 def print_reproduction(reproduction: "Reproduction") -> None:
-    """Print a row per experiment, and where the time went."""
+    """Print a row per experiment, and what the time was spent on."""
     console = get_stdout()
-    print_markup(console, f"[bold]{escape(_title(reproduction))}[/]")
+    print_markup(console, f"[bold]{escape(_make_title(reproduction))}[/]")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     statuses = reproduction.statuses.values()
     shown = [s for s in statuses if s.asked or s.seeds_done or s.state == "failed"]
@@ -118,28 +144,30 @@ def print_reproduction(reproduction: "Reproduction") -> None:
             *([format_paper_volume(status)] if compared else []),
             f"{len(status.seeds_done)}/{len(status.experiment.seeds)}",
             format_duration(status.seconds) if status.seconds else "-",
-            status.state if status.asked or status.state != "waiting" else "begun",
+            status.state if status.asked or status.state != "waiting" else "incomplete",
         )
     print_table(console, table)
     if any(status.experiment.method == "single_task" for status in shown):
-        console.print("for single_task it is the hypervolume of the ideal point of its networks")
+        console.print("single_task: the hypervolume of the ideal point of its networks")
     if len(shown) < len(statuses):
-        console.print(f"and {len(statuses) - len(shown)} experiments that you did not ask for")
+        console.print(
+            f"{len(statuses) - len(shown)} experiments that were not asked for are left out"
+        )
     seconds = reproduction.to_dict()["seconds"]
     phases = ", ".join(
         f"{format_duration(seconds[phase])} {phase}"
         for phase in ("training", "preparing", "evaluating")
     )
-    print_markup(console, f"time: {format_duration(seconds['all'])}, of which {phases}")
+    print_markup(console, f"total time: {format_duration(seconds['all'])}, of which {phases}")
     by_method = ", ".join(
         f"{name} {format_duration(s)}" for name, s in seconds["by_method"].items() if s
     )
     if by_method:
-        print_markup(console, f"by method: {escape(by_method)}")
-    console.print(f"[bold]all of it[/]  {escape(reproduction.file)}", soft_wrap=True)
+        print_markup(console, f"time by method: {escape(by_method)}")
+    print_path("results", reproduction.file)
 
 
-def _title(reproduction: "Reproduction") -> str:
+def _make_title(reproduction: "Reproduction") -> str:
     recipe = reproduction.recipe
     title = f"{recipe.name}: {recipe.title}"
     if recipe.epochs is None:
@@ -147,7 +175,7 @@ def _title(reproduction: "Reproduction") -> str:
     return f"REHEARSAL, {recipe.epochs} epoch{'s' * (recipe.epochs > 1)}, no results: {title}"
 
 
-def _summarize(reproduction: "Reproduction") -> str:
+def _describe_progress(reproduction: "Reproduction") -> str:
     done, running, waiting, failed = (
         len(reproduction.select(state)) for state in ("done", "running", "waiting", "failed")
     )

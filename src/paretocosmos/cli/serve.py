@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,7 +21,9 @@ def serve(
         str | None,
         typer.Option(envvar="PARETOCOSMOS_TOKEN", help="The token that clients must send."),
     ] = None,
-    workers: Annotated[int, typer.Option(help="Processes, each with the whole run.")] = 1,
+    workers: Annotated[
+        int, typer.Option(help="Number of processes, each of which loads the run.")
+    ] = 1,
     onnx: Annotated[
         Path | None, typer.Option(help="Predict with this exported file instead of PyTorch.")
     ] = None,
@@ -29,42 +31,32 @@ def serve(
     device: RunDevice = "cpu",
     trust: Trust = None,
     verify: Verify = None,
-    max_rows: Annotated[int, typer.Option(help="Rows per request.")] = Settings.max_rows,
-    max_bytes: Annotated[int, typer.Option(help="Bytes per request.")] = Settings.max_bytes,
+    max_rows: Annotated[int, typer.Option(help="The most rows of a request.")] = Settings.max_rows,
+    max_bytes: Annotated[
+        int, typer.Option(help="The most bytes of a request.")
+    ] = Settings.max_bytes,
     timeout: Annotated[float, typer.Option(help="Seconds a request may take.")] = Settings.timeout,
-    allow_origin: Annotated[
+    origins: Annotated[
         list[str] | None,
         typer.Option(
+            "--allow-origin",
             metavar="ORIGIN",
-            help="A site whose scripts may call this server, as https://example.org; repeatable.",
+            help="A site whose scripts may call this server, e.g. https://example.org; repeatable.",
         ),
     ] = None,
     batching: Annotated[
-        bool, typer.Option("--batching/--no-batching", help="Batch the rows of several requests.")
+        bool, typer.Option("--batching/--no-batching", help="Batch rows of several requests.")
     ] = True,
 ) -> None:
-    """Serve a RUN over HTTP: predictions at any preference, its front, and choices."""
-    settings = Settings(
-        folder=folder,
-        host=host,
-        port=port,
-        token=token,
-        workers=workers,
-        onnx=onnx,
-        data=data,
-        device=device,
-        trust=tuple(trust or ()),
-        verify=verify,
-        max_rows=max_rows,
-        max_bytes=max_bytes,
-        timeout=timeout,
-        origins=tuple(allow_origin or ()),
-        batching=batching,
-    )
+    """Serve a RUN over HTTP: predictions at any preference, the front, and choices."""
+    # every option is a setting of the same name
+    arguments: dict[str, Any] = locals()
+    lists = {"trust": tuple(trust or ()), "origins": tuple(origins or ())}
+    settings = Settings(**{**arguments, **lists})
     serve_run(settings, started=partial(_note_start, folder))
 
 
-def _note_start(folder: Path, at: str) -> None:
-    """Print the address; from now on the server waits."""
+def _note_start(folder: Path, address: str) -> None:
+    """Print the address of a server that is ready."""
     close_display()
-    print_note(f"serving {folder} on {at}, with a start page")
+    print_note(f"serving {folder} at {address}: open this address for examples")

@@ -14,18 +14,19 @@ from paretocosmos.runs.signing import sign_run
 def sign(
     folders: RunFolders,
     key: Annotated[
-        Path,
-        typer.Option(metavar="KEY", help="An Ed25519 private key in PEM or OpenSSH format."),
+        Path, typer.Option(metavar="KEY", help="An Ed25519 private key in PEM or OpenSSH format.")
     ],
     as_json: AsJson = False,
 ) -> None:
     """Sign finished RUNs, so that others can open them with --verify and the public key."""
     private = read_private_key(key)
-    signed = [(folder, sign_run(folder, private)) for folder in folders]
+    signatures = {folder: sign_run(folder, private) for folder in folders}
     if as_json:
-        print_json([{"run": str(f), "key": one.key, "signed": one.when} for f, one in signed])
+        print_json(
+            [{"run": str(run), "key": s.key, "signed": s.when} for run, s in signatures.items()]
+        )
         return
-    for folder, one in signed:
-        print_note(f"{folder} is signed with the key {one.key}")
+    for folder, signature in signatures.items():
+        print_note(f"{folder} is signed with the key {signature.key}")
     public = key.with_name(f"{key.name}.pub")
     print_next_command("explore", *folders, "--verify", public if public.exists() else "PUBLIC_KEY")

@@ -1,4 +1,4 @@
-"""Print what `train` ends with: one run, or a row for each of several seeds."""
+"""Print the results of `train`: one run, or a row for each of several seeds."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -14,13 +14,13 @@ from paretocosmos.cli.console import (
     print_markup,
     print_next_command,
     print_note,
+    print_path,
     print_table,
 )
 from paretocosmos.cli.results import (
     compute_by_objective,
     find_ends,
     print_consequences,
-    print_page,
     suggest_choice,
 )
 from paretocosmos.io.formatting import (
@@ -33,23 +33,23 @@ from paretocosmos.io.formatting import (
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.problems.tables import Answer
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.run import PAGE, Run
 from paretocosmos.training.progress import unit_of
 
-# What `train --json` prints of a record as it is.
-PRINTED = (
+# Keys of a record that `train --json` prints unchanged.
+RECORD_KEYS = (
     *("epoch_selected", "networks", "seconds_training", "seconds_to_selected"),
     *("seconds_preparing", "seconds_evaluating", "samples_per_second", "peak_memory"),
     *("share_waiting", "data", "seeds_together", "precision", "engine"),
 )
-# Rays whose losses differ by less than this share of their size give the same for all purposes.
-SAME = 0.01
-# Rays a batch with which a deep network came to depend on them (results/celeba.json).
-MANY = 32
+# A front whose losses differ by less than this share of their size is a point for all purposes.
+POINT_SIZE = 0.01
+# With this many rays per batch, deep networks learnt to depend on the ray (results/celeba.json).
+RAYS_PER_BATCH = 32
 
 
 def summarize_run(run: Run) -> dict[str, Any]:
-    """Return the numbers of a run, as `train --json` prints them."""
+    """Return the summary of a run that `train --json` prints."""
     record, test = run.record, run.record["metrics"]["test"]
     return {
         "run": str(run.folder),
@@ -63,22 +63,22 @@ def summarize_run(run: Run) -> dict[str, Any]:
         "sensitivity": record.get("sensitivity"),
         "findings": record.get("findings", []),
         "hypervolume_val": record["metrics"]["val"]["hypervolume"],
-        **{key: record[key] for key in PRINTED},
+        **{key: record[key] for key in RECORD_KEYS},
         "scores": run.front.provenance["scores"],
     }
 
 
 def print_run(run: Run) -> None:
-    """Print what a front trades, the numbers for a modeller, advice, and the next command."""
-    numbers = summarize_run(run)
+    """Print what a front trades, the details for a modeller, advice, and the next command."""
+    summary = summarize_run(run)
     rows = {
         **_describe_data(run.record["about"]),
-        **_describe_front(run, numbers),
-        "method": f"{numbers['method']} ({numbers['preset']} preset)",
+        **_describe_front(run, summary),
+        "method": f"{summary['method']} ({summary['preset']} preset)",
         **_describe_training(run),
-        "scores": f"{numbers['scores']} ({numbers['protocol']} protocol)",
+        "scores": f"{summary['scores']} ({summary['protocol']} protocol)",
         "run": run.folder,
-        **({} if run.report is None else {"report": run.report}),
+        **({} if run.report is None else {"page": run.report}),
     }
     print_consequences(run)
     indent = max(map(len, rows)) + 2
@@ -94,50 +94,59 @@ def print_run(run: Run) -> None:
 def print_runs(runs: Sequence[Run]) -> None:
     """Print a row for each of several seeds, their mean, and how they were trained."""
     summaries, record = [summarize_run(run) for run in runs], runs[0].record
-    alone = has_only_corners(record["fixed_rays"])
+    is_single_task = has_only_corners(record["fixed_rays"])
     table = Table(box=None, padding=(0, 2), header_style="bold")
-    names = ("seed", "order", "dominated", "span", "hypervolume", *(["ideal point"] * alone), "val")
+    names = (
+        "seed",
+        "order",
+        "dominated",
+        "span",
+        "hypervolume",
+        *(["ideal point"] * is_single_task),
+        "val",
+    )
     for name in (*names, "epoch"):
         table.add_column(name, justify="right")
     table.add_column("run", overflow="fold")
-    for run, numbers in zip(runs, summaries, strict=True):
+    for run, summary in zip(runs, summaries, strict=True):
         table.add_row(
-            str(numbers["seed"]),
-            f"{min(numbers['by_objective']['monotonicity'].values()):.2f}",
-            f"{numbers['dominated_share']:.0%}",
-            _format_length(numbers["span"]),
-            format_number(numbers["hypervolume"]),
-            *([format_number(numbers["hypervolume_ideal"])] if alone else []),
-            format_number(numbers["hypervolume_val"]),
+            str(summary["seed"]),
+            f"{min(summary['by_objective']['monotonicity'].values()):.2f}",
+            f"{summary['dominated_share']:.0%}",
+            _format_length(summary["span"]),
+            format_number(summary["hypervolume"]),
+            *([format_number(summary["hypervolume_ideal"])] if is_single_task else []),
+            format_number(summary["hypervolume_val"]),
             _describe_epochs(run.record).partition(" ")[2],
-            escape(numbers["run"]),
+            escape(summary["run"]),
         )
     console = get_stdout()
     print_table(console, table)
     together = summaries[0]["seeds_together"]
-    training = sum(one["seconds_training"] / one["seeds_together"] for one in summaries)
-    validating = sum(one["seconds_evaluating"] for one in summaries)  # each seed by itself
+    # seeds that train together each report the time of all of them, but validate one by one
+    training = sum(s["seconds_training"] / s["seeds_together"] for s in summaries)
+    validating = sum(s["seconds_evaluating"] for s in summaries)
     print_markup(
         console,
         f"[bold]mean hypervolume {format_mean([run.hypervolume for run in runs])}[/] on test; "
-        f"{training:.1f} s of training and {validating:.1f} s of validation in all, {together} "
+        f"{training:.1f} s of training and {validating:.1f} s of validation in total, {together} "
         f"{'seeds' if together > 1 else 'seed'} at a time, {_describe_size(record)} each, "
         f"engine {escape(_split_engine(record)[0])} on {_describe_device(record)}",
     )
-    print_page(runs[0].folder.parent)
+    print_path("page", runs[0].folder.parent / PAGE)
     _note_slow_engine(runs[0])
     print_next_command("explore", runs[0].folder.parent)
 
 
 def _describe_data(about: Mapping[str, Any]) -> dict[str, str]:
-    """Say which class a network predicts, which groups it compares, which images it sees."""
+    """Return rows on what is predicted, which groups are compared, and which images are used."""
     rows = {}
     if {"positive", "target"} <= about.keys():
         rows["predicts"] = f"`{about['positive']}` of `{about['target']}`"
     elif {"answer", "target"} <= about.keys():
         answer = Answer.from_about(about)
-        what = "a number" if answer.task == "number" else ", ".join(answer.classes)
-        rows["predicts"] = f"`{about['target']}`: {what}"
+        kind = "a number" if answer.task == "number" else ", ".join(answer.classes)
+        rows["predicts"] = f"`{about['target']}`: {kind}"
     if {"sensitive", "groups"} <= about.keys():
         groups = about["groups"] if isinstance(about["groups"], list | tuple) else [about["groups"]]
         rows["compares"] = f"`{about['sensitive']}`: {', '.join(map(str, groups))}"
@@ -146,26 +155,28 @@ def _describe_data(about: Mapping[str, Any]) -> dict[str, str]:
     return rows
 
 
-def _describe_front(run: Run, numbers: Mapping[str, Any]) -> dict[str, str]:
-    """Say how much of a front counts, how wide it is, and its hypervolume; a point has no width."""
+def _describe_front(run: Run, summary: Mapping[str, Any]) -> dict[str, str]:
+    """Return rows on the shape of a front, if it is no single point, and its hypervolume."""
     front, rows = run.front, dict[str, str]()
     if len(front) > 1:
-        what = "rays" if run.record["fixed_rays"] is None else "networks"
-        rows["dominated"] = f"{numbers.get('dominated_share') or 0:.0%} of {len(front)} {what}"
-        if numbers["sensitivity"] is not None:
-            rows["sensitivity"] = f"{numbers['sensitivity']:.4f} (0: the ray has no effect)"
-        ranges = numbers["by_objective"]["range"].items()
+        points = "rays" if run.record["fixed_rays"] is None else "networks"
+        rows["dominated"] = f"{summary.get('dominated_share') or 0:.0%} of {len(front)} {points}"
+        if summary["sensitivity"] is not None:
+            rows["sensitivity"] = f"{summary['sensitivity']:.4f} (0: the ray has no effect)"
+        ranges = summary["by_objective"]["range"].items()
         rows["range"] = ", ".join(f"{name} {_format_length(value)}" for name, value in ranges)
-        rows["span"] = _format_length(numbers.get("span"))
+        rows["span"] = _format_length(summary.get("span"))
     reference = ", ".join(f"{value:g}" for value in front.reference)
-    volumes = format_number(numbers["hypervolume"]), format_number(numbers["hypervolume_val"])
-    rows["hypervolume"] = f"{volumes[0]} test, {volumes[1]} val, at ({reference})"
+    volumes = format_number(summary["hypervolume"]), format_number(summary["hypervolume_val"])
+    rows["hypervolume"] = (
+        f"{volumes[0]} on test, {volumes[1]} on val, with reference point ({reference})"
+    )
     if has_only_corners(run.record["fixed_rays"]):
         test, val = (
             format_number(run.record["metrics"][split]["hypervolume_ideal"])
             for split in ("test", "val")
         )
-        rows["ideal point"] = f"{test} test, {val} val: the best of every objective"
+        rows["ideal point"] = f"{test} on test, {val} on val: the best value of every objective"
     rows["objectives"] = ", ".join(front.names)
     first, last = (
         "(" + ", ".join(f"{value:.4f}" for value in front.values[end]) + ")"
@@ -181,7 +192,7 @@ def _format_length(value: float | None) -> str:
 
 
 def _describe_training(run: Run) -> dict[str, str]:
-    """Say how long a training took, what it selected, and what it cost."""
+    """Return rows on how long a training took, what it selected, and what it cost."""
     record, networks = run.record, run.record["networks"]
     training = f"{record['seconds_training']:.1f} s, {_describe_epochs(record)} selected"
     if len(networks) == 1:
@@ -189,23 +200,23 @@ def _describe_training(run: Run) -> dict[str, str]:
     else:
         rows = {"training": training, "model": _describe_size(record)}
     # steps whose linear programme (EPO) had no solution
-    shares = [one["infeasible_share"] for one in networks if "infeasible_share" in one]
+    shares = [n["infeasible_share"] for n in networks if "infeasible_share" in n]
     if shares:
-        steps = f"{fmean(shares):.1%} of steps, in which the ray itself weighted the losses"
+        steps = f"{fmean(shares):.1%} of steps, which used the ray as the weights of the losses"
         rows["infeasible"] = steps if fmean(shares) > 0 else "no step"
     rows["engine"] = (
         f"{_split_engine(record)[0]} on {_describe_device(record)}, "
         f"{record['seconds_preparing']:.1f} s to prepare, "
         f"{record['seconds_evaluating']:.1f} s to validate"
     )
-    if record["samples_per_second"] is not None:  # else too short a training to be measured
+    if record["samples_per_second"] is not None:  # None: the training was too short to measure
         parts = [format_rate(record["samples_per_second"], unit_of(record["input_shape"]))]
         if record["peak_memory"] is not None:
-            parts.append(f"{format_bytes(record['peak_memory'])} at most")
+            parts.append(f"{format_bytes(record['peak_memory'])} of memory")
         in_memory = record["data"] == "on the device" and record["device"] == "cpu"
         parts.append("data in memory" if in_memory else f"data {record['data']}")
         if record["data"] == "streamed":
-            parts.append(f"{format_share(record['share_waiting'])} of training waiting for it")
+            parts.append(f"{format_share(record['share_waiting'])} of the time waiting for it")
         rows["cost"] = ", ".join(parts)
     return rows
 
@@ -219,12 +230,12 @@ def _describe_epochs(record: Mapping[str, Any]) -> str:
 
 def _describe_size(record: Mapping[str, Any]) -> str:
     count, total = len(record["networks"]), record["parameters"]
-    each = f"{total // count:,} parameters"
-    return f"{count} networks x {each}" if count > 1 else each
+    size = f"{total // count:,} parameters"
+    return f"{count} networks x {size}" if count > 1 else size
 
 
 def _describe_device(record: Mapping[str, Any]) -> str:
-    """Return the device, the processes if several, and the precision where it is a choice."""
+    """Return the device, and the processes and precision unless they are the default."""
     parts = [record["device"]]
     if record["processes"] > 1:
         parts.append(f"{record['processes']} processes")
@@ -234,7 +245,7 @@ def _describe_device(record: Mapping[str, Any]) -> str:
 
 
 def _split_engine(record: Mapping[str, Any]) -> tuple[str, str]:
-    """Return how steps were run, and why not faster, if there is a reason."""
+    """Return the engine, and the reason why no faster one was used; empty if there is none."""
     name, _, reason = str(record["engine"]).partition(": ")
     return name, reason
 
@@ -242,46 +253,46 @@ def _split_engine(record: Mapping[str, Any]) -> tuple[str, str]:
 def _note_slow_engine(run: Run) -> None:
     name, reason = _split_engine(run.record)
     if reason:
-        print_note(f"steps were run {name}: {reason}")
+        print_note(f"training used the engine {name}: {reason}")
 
 
 def _print_advice(run: Run) -> None:
-    """Print notes on what to try if a front is not what one hoped for, at most one on its shape."""
+    """Print notes on what to try if a front is poor, at most one of them on its shape."""
     record, networks = run.record, run.record["networks"]
     lost = sum(network.get("reached_cone") == 0 for network in networks)
     if lost:
         print_note(
-            f"{lost} of {len(networks)} networks were not in their cone when the search ended, so "
-            "their points may lie close together: try a larger --set search_epochs"
+            f"{lost} of {len(networks)} networks had not reached their cone when the search ended, "
+            "so their points may lie close together: try a larger --set search_epochs"
         )
-    # separate networks have no setting that would spread them; findings were printed already
+    # no setting spreads separate networks, and findings were printed after training
     if record["fixed_rays"] is not None or record.get("findings"):
         return
     cosmos = record["method"]["name"] == "cosmos"
     if _is_point(run.front):
-        ways = [*(["a smaller --penalty"] * cosmos), "more epochs (--epochs)"]
-        # more rays a batch, as many as divide it
+        remedies = [*(["a smaller --penalty"] * cosmos), "more epochs (--epochs)"]
+        # the number of rays must divide the batch
         size = record["training"]["batch_size"]
-        rays = max(n for n in range(1, MANY + 1) if size % n == 0)
+        rays = max(n for n in range(1, RAYS_PER_BATCH + 1) if size % n == 0)
         if rays > record["training"]["groups"]:
-            ways.insert(0, f"more rays a batch (--set groups={rays})")
+            remedies.insert(0, f"more rays per batch (--set groups={rays})")
         print_note(
             "all rays give nearly the same losses, so the front is a point: the network may not "
             "depend on the ray yet, or the objectives do not conflict on this data; try "
-            f"{', or '.join(ways)}"
+            f"{', or '.join(remedies)}"
         )
     elif (record["metrics"]["test"].get("dominated_share") or 0) > 0.5:
         print_note(
             "most rays are dominated, so there is little to choose from: the objectives may hardly "
-            f"conflict on this data; try another {'--penalty' if cosmos else '--alpha'}, or --set "
-            "groups=4"
+            f"conflict on this data; try a different {'--penalty' if cosmos else '--alpha'}, or "
+            "--set groups=4"
         )
 
 
 def _is_point(front: Front) -> bool:
-    """Return whether all points of a front lie in a box that is small beside their losses."""
+    """Return True if the losses of a front hardly differ, compared with their size."""
     values = front.values[~np.isnan(front.values).any(axis=1)]
     if len(values) < 2:
         return False
     width = np.linalg.norm(np.ptp(values, axis=0))
-    return bool(width < SAME * np.linalg.norm(np.abs(values).max(axis=0)))
+    return bool(width < POINT_SIZE * np.linalg.norm(np.abs(values).max(axis=0)))

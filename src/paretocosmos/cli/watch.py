@@ -17,56 +17,59 @@ from paretocosmos.io.progress import status
 
 def watch(
     folder: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run folder, or a folder with runs below it.")
+        Path, typer.Argument(metavar="RUN", help="A run folder, or a folder of runs.")
     ],
     no_open: Annotated[
-        bool, typer.Option("--no-open", help="Print the address and open no browser.")
+        bool, typer.Option("--no-open", help="Print the address, but do not open a browser.")
     ] = False,
 ) -> None:
-    """Watch a training on a page: the front as it develops, the losses and the time left.
+    """Watch a training on a web page: the front as it develops, the losses and the time left.
 
-    The page reads the run folder, is reachable only from this machine, and ends with the run.
+    The page can be opened on this machine only; it is served until the training ends.
     """
-    place = user_path(folder)
-    if not read_state(place)["runs"]:
+    path = user_path(folder)
+    if not read_state(path)["runs"]:
         raise RunError(
             f"there is no run in `{folder}`: give the folder of a training, or a folder above it"
         )
     try:
-        with Watch(lambda: place) as page, status(f"watching {folder}, until it ends or Ctrl-C"):
+        label = f"watching {folder}; Ctrl-C ends watching, not the training"
+        with Watch(lambda: path) as page, status(label):
             _note_address(page)
             if not no_open:
                 webbrowser.open(page.address)
-            ended = page.wait()
+            last_state = page.wait()
     except KeyboardInterrupt:
         print_note("stopped watching; the training continues")
         raise typer.Exit(130) from None
-    states = {run["status"] for run in ended["runs"]}
-    print_note(f"{folder} is {' and partly '.join(sorted(states))}")
+    statuses = sorted({run["status"] for run in last_state["runs"]})
+    print_note(f"{folder} is {' and partly '.join(statuses)}")
     print_next_command("explore", folder)
 
 
 @contextmanager
-def watch_training(seen: Sequence[Path], *, wanted: bool, several: bool) -> Iterator[None]:
-    """A page beside a training of this process, which ends a moment after it.
+def watch_training(folders: Sequence[Path], *, wanted: bool, several: bool) -> Iterator[None]:
+    """Serve a page that follows the training in this process, until a moment after its end.
 
     Args:
-        seen: its last entry is the folder in training, once there is one.
-        wanted: whether there is to be a page at all.
-        several: whether the folder above holds a run for each of several seeds.
+        folders: the run folders so far, the last of which is in training; may be empty.
+        wanted: whether to serve a page at all.
+        several: whether several seeds are trained, each in a folder inside a common one.
     """
     if not wanted:
         yield
         return
 
-    def folder() -> Path | None:
-        return None if not seen else seen[-1].parent if several else seen[-1]
+    def find_folder() -> Path | None:
+        if not folders:
+            return None
+        return folders[-1].parent if several else folders[-1]
 
-    with Watch(folder) as page:
+    with Watch(find_folder) as page:
         _note_address(page)
         yield
         page.linger()
 
 
 def _note_address(page: Watch) -> None:
-    print_note(f"watch it on {page.address}, from this machine only")
+    print_note(f"watch the training at {page.address} (on this machine only)")

@@ -15,7 +15,7 @@ from typer.main import get_command
 
 import paretocosmos
 from paretocosmos.cli import app
-from paretocosmos.paper.recipe import read_recipe
+from paretocosmos.paper.recipe_file import parse_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -124,7 +124,7 @@ def test_blocks_name_their_language(page: Path) -> None:
 def test_the_recipe_of_the_docs_can_be_read() -> None:
     page = (ROOT / "docs" / "howto" / "reproduce.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
-    assert len(read_recipe("reproduce.md", text).grid) == 2
+    assert len(parse_recipe("reproduce.md", text).grid) == 2
 
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -253,7 +253,7 @@ alpha = [0.5, -1]
         r"`section` is missing; ",
         r"unknown key `sektion`; did you mean `section`\? known: grid, ",
         r"`shows`: unknown value `front`; did you mean `fronts`\?",
-        r"`seeds`: different whole numbers, found \[1, 1\]; ",
+        r"`seeds`: each entry once, found `1` 2 times; ",
         r"`grid\[0\].seeds` must be a list, found 'all'; ",
         r"`grid\[0\].problems`: unknown problem `adlut`; did you mean `adult`\?",
         r"`grid\[0\].methods`: unknown method `liner`; did you mean `linear`\?",
@@ -289,7 +289,7 @@ OF = "of `cosmos` on `toy_convex`: "
             ('["toy_convex"]', "[]"),
             r"`grid\[0\].problems` must have at least 1 entries, found \[\]",
         ),
-        (('"linear"', '"cosmos"'), r"`grid\[0\].methods`: each name once, found `cosmos` twice"),
+        (('"linear"', '"cosmos"'), r"`grid\[0\].methods`: each entry once, found `cosmos` 2 times"),
         (('"linear"', '"tests:Thing"'), r"`grid\[0\].methods`: `tests:Thing` cannot be imported"),
         (
             ('"linear"', f'"{"x" * 999}"'),
@@ -325,7 +325,7 @@ OF = "of `cosmos` on `toy_convex`: "
         ),
         (
             ("methods", f"vary.penalty = {[*range(200)]}\nvary.alpha = {[*range(200)]}\nmethods"),
-            r"`grid\[0\]`: at most 10000 cells, found 80000",
+            r"`grid\[0\]`: at most 10000 experiments, found 80000",
         ),
         (("methods", r'settings."a\u001b\nb" = 1' + "\nmethods"), r"unknown setting `a\\x1b b`"),
     ],

@@ -469,10 +469,8 @@ def test_a_front_that_is_not_as_it_was_costs_its_cell_and_says_the_way_out(
     done = go(made)
     assert list(_states(done).values()) == ["failed", "done"]
     (why,) = done.failures.values()
-    assert why == (
-        f"`{folder / 'front.json'}` is missing or was changed; remove `{folder}` and start again "
-        "to train it again"
-    )
+    assert why.startswith(f"`{folder / 'front.json'}` ")
+    assert why.endswith(f"; remove `{folder}` and start again to train it again")
     shutil.rmtree(folder)
     assert list(_states(go(made)).values()) == ["done", "done"]
 

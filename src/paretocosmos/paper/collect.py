@@ -1,5 +1,6 @@
 """Collect the results of a recipe from its run folders: means over seeds, beside the paper's."""
 
+import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from paretocosmos.paper.experiment import (
     Record,
     get_seconds,
     read_finished_runs,
+    read_saved_status,
     volume_name,
 )
 from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe, recipe_names
@@ -35,7 +37,6 @@ from paretocosmos.paper.results import (
     TotalSeconds,
     first_mistake,
 )
-from paretocosmos.paper.schema import read_cell
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import span
 from paretocosmos.pareto.rays import has_only_corners
@@ -49,6 +50,20 @@ FORMAT = 1
 
 EPOCHS_SHOWN = 10  # of a course: the paper's figure has a front every ten epochs of a hundred
 DIGITS = 6  # of values that are only drawn
+
+# Where a record holds what `Origin` lists.
+ORIGIN = {
+    "version": ("version",),
+    "source": ("source",),
+    "precision": ("precision",),
+    "engine": ("engine",),
+    "device": ("machine", "device"),
+    "threads": ("machine", "threads"),
+    "torch": ("versions", "torch"),
+    "seeds_together": ("seeds_together",),
+    "images": ("about", "images"),
+    "weights": ("backbone", "settings", "weights"),
+}
 
 # The order of the paper; other recipes come after them.
 ORDER = (
@@ -80,11 +95,9 @@ def collect(
     trust = check_trust(trust)
     experiments = []
     for experiment in recipe.experiments:
-        with_course = recipe.shows == "convergence"
+        course = recipe.shows == "convergence"
         try:
-            result = collect_experiment(
-                experiment, out, course=with_course, trust=trust, verify=key
-            )
+            result = collect_experiment(experiment, out, course=course, trust=trust, verify=key)
         except ValidationError as error:  # of a record, whose machine and versions may be anything
             raise RunError(
                 f"`{experiment.folder(out)}` has a record that cannot be reported "
@@ -102,6 +115,7 @@ def collect(
         raise _with_rehearsal_hint(refusal, out, recipe)
     # a rehearsal does not show whether a claim holds
     judge = None if recipe.epochs is not None else JUDGES.get(recipe.shows)
+    phases = ("training", "preparing", "evaluating")
     return RecipeResult(
         format=FORMAT,
         recipe=recipe.name,
@@ -110,11 +124,7 @@ def collect(
         shows=recipe.shows,
         rehearsal=recipe.epochs,
         cells=experiments,
-        seconds=TotalSeconds(
-            training=sum(total.all_training for total in seconds),
-            preparing=sum(total.all_preparing for total in seconds),
-            evaluating=sum(total.all_evaluating for total in seconds),
-        ),
+        seconds=TotalSeconds(**{p: sum(getattr(s, f"all_{p}") for s in seconds) for p in phases}),
         claims=[] if judge is None else judge(experiments),
     )
 
@@ -195,7 +205,7 @@ def collect_experiment(
         verify: the key that they must be signed with.
     """
     runs_by_seed, damage = read_finished_runs(experiment, out, trust, verify)
-    status = read_cell(experiment.folder(out))
+    status = read_saved_status(experiment.folder(out))
     fields: dict[str, Any] = {
         "name": experiment.name,
         "problem": experiment.problem,
@@ -236,10 +246,10 @@ def collect_experiment(
         varied={key: settings[key] for key in ("penalty", "alpha") if key in settings},
         objectives=list(front.names),
         reference=front.reference.tolist(),
-        rays=_round(front.rays),
-        front=_round(front.values),
-        tasks=_task_errors(runs),
-        made=_origin(records, round(side_by_side)),
+        rays=_round_values(front.rays),
+        front=_round_values(front.values),
+        tasks=_compute_task_errors(runs),
+        made=_describe_origin(records, round(side_by_side)),
     )
 
 
@@ -293,12 +303,12 @@ def compute_mean_course(runs: Sequence[FinishedRun]) -> list[Stage]:
         volume = _spread_if_known([evaluation["hypervolume_val"] for evaluation in evaluations])
         width = _spread_if_known([span(front) for front in fronts])
         if volume is not None and width is not None:
-            values = _round(compute_mean_front(fronts).values)
+            values = _round_values(compute_mean_front(fronts).values)
             stages.append(Stage(epoch=epochs[index], hypervolume=volume, span=width, values=values))
     return stages
 
 
-def _round(values: Array) -> list[list[float | None]]:
+def _round_values(values: Array) -> list[list[float | None]]:
     """Round values that are only drawn; one that does not exist becomes `None`."""
     return [
         [float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None for value in row]
@@ -308,24 +318,24 @@ def _round(values: Array) -> list[list[float | None]]:
 
 def _sum_seconds(records: Sequence[Record], share: float) -> Seconds:
     """Times of the seeds; `share` is less than 1 where experiments were trained side by side."""
-
-    def each(phase: str) -> list[float]:
-        return [share * get_seconds(record, phase) for record in records]
-
+    by_phase = {
+        phase: [share * get_seconds(record, phase) for record in records]
+        for phase in ("to_selected", "training", "preparing", "evaluating")
+    }
     return Seconds(
-        to_selected=compute_spread(each("to_selected")),
-        training=compute_spread(each("training")),
-        all_training=sum(each("training")),
-        all_preparing=sum(each("preparing")),
-        all_evaluating=sum(each("evaluating")),
+        to_selected=compute_spread(by_phase["to_selected"]),
+        training=compute_spread(by_phase["training"]),
+        all_training=sum(by_phase["training"]),
+        all_preparing=sum(by_phase["preparing"]),
+        all_evaluating=sum(by_phase["evaluating"]),
     )
 
 
-def _task_errors(runs: Sequence[FinishedRun]) -> Tasks | None:
-    """Misclassification task by task, `None` if it is not known of every task."""
+def _compute_task_errors(runs: Sequence[FinishedRun]) -> Tasks | None:
+    """Compute misclassification task by task; `None` if it is not known of every task."""
     names = runs[0].test.names
     alone = has_only_corners(runs[0].record["fixed_rays"])
-    rates = [[_task_error(run, n, alone=alone) for n in range(len(names))] for run in runs]
+    rates = [[_compute_task_error(run, n, alone=alone) for n in range(len(names))] for run in runs]
     if not all(math.isfinite(rate) for row in rates for rate in row):
         return None
     return Tasks(
@@ -338,37 +348,24 @@ def _task_errors(runs: Sequence[FinishedRun]) -> Tasks | None:
     )
 
 
-def _task_error(run: FinishedRun, task: int, *, alone: bool) -> float:
+def _compute_task_error(run: FinishedRun, task: int, *, alone: bool) -> float:
     """Return the misclassification of a task, NaN if it is not known."""
     key = f"accuracy_{run.test.names[task]}"
     if alone:
         return 1 - float(run.test.metrics[key][task]) if key in run.test.metrics else math.nan
+    # with equal weights: at the centre of the simplex, which need not be a ray of the front
     accuracy = ((run.record.get("centre") or {}).get("metrics") or {}).get(key)
     return math.nan if accuracy is None else 1 - float(accuracy)
 
 
-def _origin(records: Sequence[Record], side_by_side: int) -> Origin:
-    def distinct(*keys: str) -> list[Any]:
-        answers: list[Any] = []
-        for record in records:
-            value: Any = record
-            for key in keys:
-                value = value.get(key) if isinstance(value, Mapping) else None
-            if value is not None and value not in answers:
-                answers.append(value)
-        return answers
-
-    return Origin(
-        version=distinct("version"),
-        source=distinct("source"),
-        precision=distinct("precision"),
-        engine=distinct("engine"),
-        device=distinct("machine", "device"),
-        threads=distinct("machine", "threads"),
-        torch=distinct("versions", "torch"),
-        seeds_together=distinct("seeds_together"),
-        images=distinct("about", "images"),
-        weights=distinct("backbone", "settings", "weights"),
-        caveats=list(dict.fromkeys(text for texts in distinct("caveats") for text in texts)),
-        side_by_side=side_by_side,
-    )
+def _describe_origin(records: Sequence[Record], side_by_side: int) -> Origin:
+    """Return the distinct answers of some records to each question about their origin."""
+    answers: dict[str, list[Any]] = {name: [] for name in ORIGIN}
+    for (name, keys), record in itertools.product(ORIGIN.items(), records):
+        value: Any = record
+        for key in keys:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if value is not None and value not in answers[name]:
+            answers[name].append(value)
+    caveats = dict.fromkeys(text for record in records for text in record.get("caveats") or ())
+    return Origin(**answers, caveats=list(caveats), side_by_side=side_by_side)

@@ -12,16 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paretocosmos import errors, registry
+from paretocosmos import registry
 from paretocosmos._version import __version__
-from paretocosmos.config.settings import (
-    distribute,
-)
+from paretocosmos.config.settings import distribute
 from paretocosmos.config.training import Training
-from paretocosmos.errors import DataError, RunError, SignatureError, UntrustedError
+from paretocosmos.errors import (
+    BenchmarkWarning,
+    DataError,
+    DivergedError,
+    FrontWarning,
+    ParetoCosmosError,
+    RunError,
+    SignatureError,
+    UntrustedError,
+)
 from paretocosmos.io.files import (
     VARIABLE,
-    hash_file,
     lock_folder,
     one_line,
     read_json,
@@ -29,13 +35,14 @@ from paretocosmos.io.files import (
     user_path,
     write_bytes,
 )
+from paretocosmos.io.schema import CELL
 from paretocosmos.io.trust import modules_of
 from paretocosmos.paper.published import get_problem_defaults
 from paretocosmos.paper.recipe import Experiment
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.runs.checkpoint import clean_run_folder
-from paretocosmos.runs.record import KINDS, read_record
+from paretocosmos.runs.record import KINDS, check_files, read_record
 from paretocosmos.training.fit import Progress, fit
 
 if TYPE_CHECKING:
@@ -93,7 +100,7 @@ Notify = Callable[[Experiment, Progress | Outcome | None], None]
 
 def get_untrusted_packages(error: Exception | None) -> tuple[str, ...]:
     """Return the packages that would have to be trusted."""
-    return error.packages if isinstance(error, errors.UntrustedError) else ()
+    return error.packages if isinstance(error, UntrustedError) else ()
 
 
 def train_experiment(
@@ -112,10 +119,6 @@ def train_experiment(
     """
     started = time.perf_counter()
     folder = experiment.folder(options.out)
-    settings = dict(experiment.settings) | (
-        {} if experiment.epochs is None else {"epochs": experiment.epochs}
-    )
-
     single_task = False  # each network is for one objective, so they need not form a front
 
     def train_seeds(seeds: Sequence[int]) -> None:
@@ -126,7 +129,7 @@ def train_experiment(
             method=experiment.method,
             protocol=experiment.protocol,
             seeds=seeds,
-            settings=settings,
+            settings=experiment.changed,
             out=folder,
             resume=True,
             device=options.device,
@@ -144,21 +147,21 @@ def train_experiment(
             with lock_folder(folder), _search_data_in(options.data):
                 try:
                     train_seeds(seeds)
-                except errors.DivergedError:
+                except DivergedError:
                     if len(seeds) == 1:
                         raise
                     _train_one_by_one(train_seeds, seeds)
                 _remove_leftovers(experiment, options)
-        except errors.ParetoCosmosError as failure:
+        except ParetoCosmosError as failure:
             error, packages = str(failure), get_untrusted_packages(failure)
         except Exception as bug:
             error = _log_bug(folder, bug)
     notes = []
     for warning in caught:
-        if single_task and issubclass(warning.category, errors.FrontWarning):
+        if single_task and issubclass(warning.category, FrontWarning):
             continue
         # that a data set is only a benchmark holds for all experiments
-        shared = issubclass(warning.category, errors.BenchmarkWarning)
+        shared = issubclass(warning.category, BenchmarkWarning)
         notes.append(f"{'' if shared else f'{experiment.name}: '}{warning.message}")
     seconds = time.perf_counter() - started
     return Outcome(error, seconds, tuple(dict.fromkeys(notes)), packages=packages)
@@ -170,7 +173,7 @@ def clean_up(experiment: Experiment, options: ReproduceOptions) -> None:
     hidden = (path for f in (folder, *runs) if f.is_dir() for path in f.glob(".*"))
     if next(hidden, None) is None and not any((run / "checkpoint").exists() for run in runs):
         return
-    with suppress(errors.RunError), lock_folder(folder):
+    with suppress(RunError), lock_folder(folder):
         _remove_leftovers(experiment, options)
 
 
@@ -180,7 +183,7 @@ def _remove_leftovers(experiment: Experiment, options: ReproduceOptions) -> None
     for run in experiment.runs(options.out).values():
         shutil.rmtree(run / "checkpoint", ignore_errors=True)
         if next(run.glob(".*"), None) is not None:
-            with suppress(errors.RunError), lock_folder(run):
+            with suppress(RunError), lock_folder(run):
                 clean_run_folder(run)
 
 
@@ -190,10 +193,10 @@ def _train_one_by_one(train_seeds: Callable[[Sequence[int]], None], seeds: Seque
     for seed in seeds:
         try:
             train_seeds([seed])
-        except errors.DivergedError as error:
+        except DivergedError as error:
             failures.append(f"seed {seed}: {error}")
     if failures:
-        raise errors.DivergedError("; ".join(failures))
+        raise DivergedError("; ".join(failures))
 
 
 def _log_bug(folder: Path, bug: Exception) -> str:
@@ -213,16 +216,46 @@ def _search_data_in(data: str | None) -> Iterator[None]:
 
     It is not a setting of theirs: the same experiment may find its data elsewhere the next time.
     """
-    before = os.environ.get(VARIABLE)
-    if data is not None:
-        os.environ[VARIABLE] = data
+    before = dict(os.environ)
+    os.environ.update({} if data is None else {VARIABLE: data})
     try:
         yield
     finally:
-        if before is not None:
-            os.environ[VARIABLE] = before
-        elif data is not None:
-            del os.environ[VARIABLE]
+        if VARIABLE in before:
+            os.environ[VARIABLE] = before[VARIABLE]
+        else:
+            os.environ.pop(VARIABLE, None)
+
+
+@dataclass(frozen=True)
+class SavedStatus:
+    """What the folder of an experiment keeps beside its runs.
+
+    Attributes:
+        error: why it failed the last time.
+        seconds: what all its sessions took.
+        share: its part of them, where experiments ran side by side.
+    """
+
+    error: str | None = None
+    seconds: float = 0.0
+    share: float = 0.0
+
+
+def read_saved_status(folder: Path) -> SavedStatus:
+    """Read the status in an experiment's folder; one that is missing or damaged is empty.
+
+    It only describes the past: the runs beside it say what is done.
+    """
+    path = folder / CELL
+    try:
+        content: Record = read_json(path) if path.exists() else {}
+        times = [float(content.get(key, 0.0)) for key in ("seconds", "share")]
+    except (RunError, OverflowError, TypeError, ValueError):
+        return SavedStatus()
+    error = content.get("error")
+    is_valid = all(0 <= time < 1e300 for time in times) and isinstance(error, str | None)
+    return SavedStatus(error, *times) if is_valid else SavedStatus()
 
 
 Record = Mapping[str, Any]
@@ -347,9 +380,8 @@ def read_run_record(
     try:
         allowed = (*trust, *modules_of([experiment.problem, experiment.method]))
         record = read_record(folder, trust=allowed, verify=verify)
-        for name in (n for n in FRONTS if n in record.get("files", {})):
-            if not (folder / name).exists() or hash_file(folder / name) != record["files"][name]:
-                raise RunError(f"`{folder / name}` is missing or was changed")
+        # the model is not read here, and may be gigabytes
+        check_files(folder, record, FRONTS)
     except (SignatureError, UntrustedError):
         raise
     except RunError as error:

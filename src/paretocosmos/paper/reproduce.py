@@ -24,6 +24,7 @@ from paretocosmos.paper.experiment import (
     find_finished_seeds,
     get_seconds,
     get_untrusted_packages,
+    read_saved_status,
     train_experiment,
     volume_name,
 )
@@ -78,14 +79,11 @@ class ExperimentStatus:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry of a reproduction's file."""
-        own = ("name", "problem", "protocol", "method", "settings", "seeds")
-        more = (
-            *("state", "error", "seeds_done", "hypervolume", "hypervolume_paper"),
-            *("seconds", "share", "seconds_in"),
-        )
-        told = {key: getattr(self.experiment, key) for key in own}
-        told |= {key: getattr(self, key) for key in more}
-        return {key: list(v) if isinstance(v, tuple) else v for key, v in told.items()}
+        described = ("name", "problem", "protocol", "method", "settings", "seeds")
+        reached = ("state", "error", "seeds_done", "hypervolume", "hypervolume_paper")
+        entry = {key: getattr(self.experiment, key) for key in described}
+        entry |= {key: getattr(self, key) for key in (*reached, "seconds", "share", "seconds_in")}
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in entry.items()}
 
 
 @dataclass
@@ -138,14 +136,11 @@ class Reproduction:
         asked: bool,
     ) -> None:
         """Enter the state of an experiment on the disk."""
-        from paretocosmos.paper.schema import read_cell
-
-        saved = read_cell(experiment.folder(self.out))
+        saved = read_saved_status(experiment.folder(self.out))
         why = None if error is None else str(error)
+        # one that is not to be trained again remains failed
         if not asked and state == "waiting" and saved.error:
             state, why = "failed", saved.error
-        packages = get_untrusted_packages(error)
-        paper = self.recipe.paper_volume(experiment)
         status = ExperimentStatus(
             experiment,
             asked,
@@ -153,8 +148,8 @@ class Reproduction:
             why,
             saved.seconds,
             saved.share,
-            hypervolume_paper=paper,
-            packages=packages,
+            hypervolume_paper=self.recipe.paper_volume(experiment),
+            packages=get_untrusted_packages(error),
         )
         self.statuses[experiment.name] = _add_results(status, self.out)
 
@@ -163,15 +158,17 @@ class Reproduction:
         status = self.statuses[experiment.name]
         if not isinstance(news, Outcome):
             began = time.monotonic() if news is None else status.began
-            self.statuses[experiment.name] = replace(
-                status, state="running", progress=news, began=began
-            )
+            now = replace(status, state="running", progress=news, began=began)
+            self.statuses[experiment.name] = now
             return
-        state: State = "done" if news.error is None else "failed"
-        now = replace(status, state=state, error=news.error, packages=news.packages)
         now = replace(
-            _add_results(now, self.out), session_seconds=status.session_seconds + news.seconds
+            status,
+            state="done" if news.error is None else "failed",
+            error=news.error,
+            packages=news.packages,
+            session_seconds=status.session_seconds + news.seconds,
         )
+        now = _add_results(now, self.out)
         self._end(now, news.seconds, news.seconds if news.share is None else news.share)
         self.notes += [note for note in news.notes if note not in self.notes]
 
@@ -203,22 +200,18 @@ class Reproduction:
             for status in self.statuses.values()
             if status.session_seconds > 0
         ]
-        known = []
+        remaining = []
         for status in running:
             if status.progress is not None and status.began is not None:
-                known.append(status.progress.seconds_left)
-                took.append(
-                    (
-                        status.experiment,
-                        time.monotonic() - status.began + status.progress.seconds_left,
-                    )
-                )
+                remaining.append(status.progress.seconds_left)
+                total = time.monotonic() - status.began + status.progress.seconds_left
+                took.append((status.experiment, total))
         if not took:
             return None if waiting or running else 0.0
-        begun = [status for status in running if status.progress is None]
-        guessed = [_estimate(status.experiment, took) for status in (*begun, *waiting)]
+        unknown = [*(status for status in running if status.progress is None), *waiting]
+        guesses = [_guess_seconds(status.experiment, took) for status in unknown]
         # experiments run side by side, and the longest of them is not shortened by that
-        return max([(sum(known) + sum(guessed)) / max(1, len(running)), *known])
+        return max([(sum(remaining) + sum(guesses)) / max(1, len(running)), *remaining])
 
     def to_dict(self) -> dict[str, Any]:
         """Return every experiment and the total times, as `reproduce --json` prints them."""
@@ -234,8 +227,8 @@ class Reproduction:
             "seconds": {
                 "all": sum(status.seconds for status in statuses),
                 **phases,
-                "by_problem": _sum_by(statuses, lambda experiment: experiment.problem),
-                "by_method": _sum_by(statuses, lambda experiment: experiment.method),
+                "by_problem": _sum_by(statuses, "problem"),
+                "by_method": _sum_by(statuses, "method"),
             },
         }
 
@@ -274,19 +267,19 @@ def _save_status(status: ExperimentStatus, out: Path) -> None:
     write_json(folder / CELL, content | {"rehearsal": status.experiment.epochs})
 
 
-def _estimate(experiment: Experiment, took: Sequence[tuple[Experiment, float]]) -> float:
-    both = [s for c, s in took if (c.problem, c.method) == (experiment.problem, experiment.method)]
-    method = [s for c, s in took if c.method == experiment.method]
-    problem = [s for c, s in took if c.problem == experiment.problem]
+def _guess_seconds(experiment: Experiment, took: Sequence[tuple[Experiment, float]]) -> float:
+    """Guess what an experiment takes from the most similar ones."""
+    method = [s for e, s in took if e.method == experiment.method]
+    problem = [s for e, s in took if e.problem == experiment.problem]
+    both = [s for e, s in took if (e.problem, e.method) == (experiment.problem, experiment.method)]
     return fmean(both or method or problem or [s for _, s in took])
 
 
-def _sum_by(
-    statuses: Sequence[ExperimentStatus], key: Callable[[Experiment], str]
-) -> dict[str, float]:
+def _sum_by(statuses: Sequence[ExperimentStatus], key: str) -> dict[str, float]:
+    """Sum seconds by the problem or the method."""
     sums: dict[str, float] = {}
     for status in statuses:
-        name = key(status.experiment)
+        name = getattr(status.experiment, key)
         sums[name] = sums.get(name, 0) + status.seconds
     return sums
 

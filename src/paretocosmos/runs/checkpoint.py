@@ -150,7 +150,7 @@ def _hash(tensors: Mapping[str, Tensor], said: str) -> Tensor:
     content = hashlib.sha256(f"{said}{layout}".encode())
     for _, tensor in every:
         content.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return torch.frombuffer(bytearray(content.digest()), dtype=torch.uint8)
+    return torch.frombuffer(bytearray(content.hash_file()), dtype=torch.uint8)
 
 
 def load_tensors(path: Path, *, hashed: bool = False) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -249,9 +249,9 @@ def _unfinished(jobs: list[Job], processes: Processes) -> list[Job]:
 
 
 def _lock(held: ExitStack, jobs: list[Job], left: list[Job]) -> None:
-    """Keep other trainings from the folders of runs that are left; sweep out what killed ones left.
+    """Keep other trainings from the folders of runs that are left; remove_leftovers out what killed ones left.
 
-    A finished run may be in a read-only folder, and is touched only if there is something to sweep.
+    A finished run may be in a read-only folder, and is touched only if there is something to remove_leftovers.
     """
     for _, folder in left:
         held.enter_context(lock_folder(folder))

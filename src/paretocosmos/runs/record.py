@@ -208,9 +208,13 @@ def check_hash(folder: Path, record: Mapping[str, Any]) -> None:
         raise _changed(folder / "run.json")
 
 
-def check_files(folder: Path, record: Mapping[str, Any]) -> None:
-    """Refuse a folder whose files are not those its training wrote."""
-    for name, written in record["files"].items():
+def check_files(
+    folder: Path, record: Mapping[str, Any], names: Collection[str] | None = None
+) -> None:
+    """Raise if files of a folder, by default all, are not those its training wrote."""
+    for name, written in record.get("files", {}).items():
+        if names is not None and name not in names:
+            continue
         if not (folder / name).is_file():
             raise RunError(
                 f"`{folder / name}` does not exist; the run folder is incomplete: restore the "

@@ -22,8 +22,8 @@ from paretocosmos.errors import (
     RunError,
 )
 from paretocosmos.io.formatting import sanitize
-from paretocosmos.paper.recipe import read_recipe
-from paretocosmos.paper.schema import CellFile, read_cell
+from paretocosmos.paper.experiment import SavedStatus, read_saved_status
+from paretocosmos.paper.recipe_file import parse_recipe
 from paretocosmos.pareto import Front
 from paretocosmos.problems.tables import Table
 from paretocosmos.runs.schema import check_checkpoint, check_record
@@ -53,7 +53,7 @@ def toml(value: Any) -> str:
 
 def _read_toml(content: dict[str, Any]) -> object:
     lines = (f"{json.dumps(key)} = {toml(value)}\n" for key, value in content.items())
-    return read_recipe("mine.toml", "".join(lines))
+    return parse_recipe("mine.toml", "".join(lines))
 
 
 def _checkpoint(front: dict[str, Any]) -> dict[str, Any]:
@@ -206,18 +206,18 @@ def test_what_a_cell_keeps_is_used_or_let_be(tmp_path: Path) -> None:
         "rehearsal": 1,
     }
     file = tmp_path / "cell.json"
-    assert read_cell(tmp_path) == CellFile()
+    assert read_saved_status(tmp_path) == SavedStatus()
     for at in places(good):
         for odd in (*ODD, GONE):
             file.write_text(json.dumps(changed(good, at, odd)))
-            kept = read_cell(tmp_path)
-            assert kept == CellFile() or at == ("error",) or kept.error == "why" or odd == GONE
+            kept = read_saved_status(tmp_path)
+            assert kept == SavedStatus() or at == ("error",) or kept.error == "why" or odd == GONE
     file.write_text(json.dumps(good))
-    assert (kept := read_cell(tmp_path)).error == "why"
+    assert (kept := read_saved_status(tmp_path)).error == "why"
     assert (kept.seconds, kept.share) == (2.5, 1.0)
     for damaged in ("{", "[]", '{"seconds": "long"}'):
         file.write_text(damaged)
-        assert read_cell(tmp_path) == CellFile()
+        assert read_saved_status(tmp_path) == SavedStatus()
 
 
 @pytest.mark.parametrize("name", ["front", "front_val"])

@@ -18,7 +18,7 @@ import torch
 from paretocosmos import evaluate, fit, hypervolume, load_problem
 from paretocosmos.errors import BenchmarkWarning, FrontWarning
 from paretocosmos.problems import Problem
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.training.compare import BASELINES
 
 PROBLEMS = ("adult", "compas", "default_credit")
@@ -40,7 +40,7 @@ def main() -> None:
     # single networks may lie beyond the reference point, which is a result and not a mistake
     warnings.simplefilter("ignore", FrontWarning)
     results: dict[str, Any] = {"seeds": list(SEEDS), "cells": []}
-    results |= provenance(torch.device(arguments.device))
+    results |= get_provenance(torch.device(arguments.device))
     for protocol in arguments.protocols:
         for name in arguments.only:
             problem = load_problem(name, protocol=protocol, settings={"fairness": "deo"})

@@ -26,7 +26,7 @@ from paretocosmos import Run, fit, load_problem
 from paretocosmos.paper.recipe import Experiment
 from paretocosmos.problems import SPLITS, Problem
 from paretocosmos.runs.checkpoint import find_newest_checkpoint
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 PROBLEMS = ("easy", "hard", "three", "four", "ten")
 METHODS = ("cosmos", "single_task")
@@ -40,7 +40,7 @@ def main() -> None:
     arguments = parsed()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     results: dict[str, Any] = {"protocol": "clean", "cells": [], "left_out": []}
-    results |= provenance(device)
+    results |= get_provenance(device)
     kept: list[dict[str, Any]] = []
     if arguments.resume_from is not None and arguments.resume_from.exists():
         kept = json.loads(arguments.resume_from.read_text())["cells"]

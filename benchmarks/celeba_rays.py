@@ -18,7 +18,7 @@ import torch
 from paretocosmos import fit, load_problem
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems import Problem
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 GROUPS = (1, 8, 32)
 PENALTIES = (1.0, 3.0)
@@ -46,7 +46,7 @@ def main() -> None:
         "epochs": arguments.epochs,
         "seeds": list(SEEDS),
         "cells": [],
-        **provenance(torch.device("cuda" if torch.cuda.is_available() else "cpu")),
+        **get_provenance(torch.device("cuda" if torch.cuda.is_available() else "cpu")),
     }
     for groups in GROUPS:
         for penalty in PENALTIES:

@@ -41,7 +41,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._tables import NAMES, table
 from paretocosmos import TabularProblem, fit
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 BOUNDS = (0.02, 0.05)
 OURS = "one network"
@@ -107,7 +107,7 @@ def main() -> None:
                 "command": "python -m benchmarks.constraint --wheel WHEEL --out FILE",
                 "fairlearn": fairlearn.__version__,
                 "scikit_learn": sklearn.__version__,
-            } | provenance(torch.device("cpu"))
+            } | get_provenance(torch.device("cpu"))
             arguments.out.write_text(json.dumps(content, indent=1) + "\n")
 
 

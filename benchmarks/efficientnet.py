@@ -20,7 +20,7 @@ import torch
 import transformers
 
 from benchmarks._trial import EAGER_STEPS, SEED, STEPS, Kind, Trial
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.runtime.device import on_capture_stream, precise, seeded
 
 TASKS = {"single task": 1, "cosmos, 2": 2, "cosmos, 10": 10}  # and their objectives
@@ -38,7 +38,7 @@ def main() -> None:
         "cells": [],
         "ratios": [],
         "left_out": [],
-        **provenance(device),
+        **get_provenance(device),
     }
     results["versions"]["transformers"] = transformers.__version__
     started = time.perf_counter()

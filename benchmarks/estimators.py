@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 ROWS, FEATURES, SEED = 50_000, 100, 0
 CASES = ("classes", "groups", "numbers")
@@ -68,7 +68,7 @@ def main() -> None:
         "features": FEATURES,
         "seed": SEED,
         "fits": measured,
-        **provenance(torch.device("cpu")),
+        **get_provenance(torch.device("cpu")),
     }
     for case, found in measured.items():
         print(

@@ -30,7 +30,7 @@ from paretocosmos.explorer import (
     write_report,
 )
 from paretocosmos.pareto import Front, even_rays
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 RAYS, RUNS = 1001, 5
 OBJECTIVES = (2, 3, 5)
@@ -96,7 +96,7 @@ def main() -> None:
                 "bytes": page.stat().st_size,
                 **measured(browser, page, objectives, frames),
             }
-    results |= provenance(torch.device("cpu"))
+    results |= get_provenance(torch.device("cpu"))
     show(results)
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")

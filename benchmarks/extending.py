@@ -23,7 +23,7 @@ from examples.own_objective import CostGap, people
 from examples.own_problem import Stock, stock
 
 from paretocosmos import Problem, TabularProblem, fit
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 KINDS = ("inside", "declared", "silent")
@@ -39,7 +39,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     results: dict[str, Any] = {"epochs": EPOCHS, "turns": TURNS, "steps": {}}
-    results |= provenance(torch.device("cpu"))
+    results |= get_provenance(torch.device("cpu"))
     cases = {"method": _methods(), "objective": _objectives(), "problem": _problems()}
     for name, kinds in cases.items():
         results["steps"][name] = found = compared(kinds)

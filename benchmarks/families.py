@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from paretocosmos import condition
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 LARGEST = 60_000_000
 # what the makers call their smallest
@@ -48,7 +48,7 @@ def main() -> None:
     print(counts)
     if arguments.out is not None:
         whole = {"timm": timm.__version__, "counts": counts, "families": rows}
-        text = json.dumps(whole | provenance(torch.device("cpu")), indent=1)
+        text = json.dumps(whole | get_provenance(torch.device("cpu")), indent=1)
         arguments.out.write_text(text + "\n")
 
 

@@ -24,8 +24,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from paretocosmos.problems.images import RULES, Rule, draw_recipes, paint_images, read_pair
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.problems.images.composites import RULES, Rule, _draw, _paint
+from paretocosmos.problems.images.files import read_pair
+from paretocosmos.runs.provenance import get_provenance
 
 Numbers = npt.NDArray[np.float64]
 Labelled = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
@@ -63,7 +64,7 @@ def main() -> None:
         pair = tuple(read_test(arguments.data / source) for source in sources)
         found["sets"][problem] = told = one_set(problem, weights, pair)
         show(problem, told)
-    found = summarised(found) | provenance(torch.device("cpu"))
+    found = summarised(found) | get_provenance(torch.device("cpu"))
     for rule in found["together"][:3]:
         print("all three files:", rule)
     if arguments.out is not None:
@@ -205,18 +206,16 @@ def drawn(
     seed: int = 1,
 ) -> Numbers:
     """Means and deviations ``[2, 4]`` on composites drawn by a rule, as the library draws them."""
-    recipe = draw_recipes(
-        first[1], second[1], rule, different=different, copies=2, stream=[seed, 1]
-    )
+    recipe = _draw(first[1], second[1], rule, different=different, copies=2, stream=[seed, 1])
     return composed(first, second, recipe, judge)
 
 
 def composed(
     first: Labelled, second: Labelled, recipe: npt.NDArray[np.int64], judge: Callable[..., Numbers]
 ) -> Numbers:
-    """Means and deviations ``[2, 4]`` on composites that are made as `draw_recipes` says."""
+    """Means and deviations ``[2, 4]`` on composites that are made as `_draw` says."""
     images = np.zeros((recipe.shape[1], SIDE, SIDE), np.uint8)
-    paint_images(first[0], second[0], recipe, images)
+    _paint(first[0], second[0], recipe, images)
     labels = [
         torch.from_numpy(of[1][rows].astype(np.int64))
         for of, rows in zip((first, second), recipe[:2], strict=True)

@@ -26,7 +26,7 @@ import torch
 from paretocosmos import evaluate, fit, load_problem
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.runs.run import Run
 
 SEEDS = (1, 2, 3, 4, 5)
@@ -57,7 +57,7 @@ def main() -> None:
         for found in pool.imap(train, every):
             rows += found
             if arguments.out is not None:
-                content = {"seeds": SEEDS, "fronts": rows} | provenance(torch.device(device))
+                content = {"seeds": SEEDS, "fronts": rows} | get_provenance(torch.device(device))
                 arguments.out.write_text(json.dumps(content, indent=1) + "\n")
 
 

@@ -21,7 +21,7 @@ from paretocosmos import evaluate, fit, load_problem
 from paretocosmos.pareto import Front
 from paretocosmos.problems import SPLITS
 from paretocosmos.registry import find
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 TABLES = ("adult", "compas", "default_credit")
 GAPS = ("demographic_parity", "tpr_gap", "fpr_gap", "equalized_odds", "accuracy_gap", "worst_group")
@@ -47,7 +47,7 @@ def main() -> None:
             print(json.dumps(row), flush=True)
             rows.append(row)
             if arguments.out is not None:
-                content = {"gaps": rows} | provenance(torch.device("cpu"))
+                content = {"gaps": rows} | get_provenance(torch.device("cpu"))
                 arguments.out.write_text(json.dumps(content, indent=1) + "\n")
 
 

@@ -23,7 +23,7 @@ from benchmarks import textbook_images as textbook
 from benchmarks.random_images import random_images
 from paretocosmos import evaluate, even_rays, fit, load_problem
 from paretocosmos.problems import Problem
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.training.fit import Progress
 
 SEEDS = (1, 2, 3, 4, 42)  # the paper's
@@ -64,7 +64,7 @@ def main() -> None:
         str(count): ours(random_images(count, batches=200), "captured", "tf32", (1,))
         for count in (2, 10)
     }
-    results |= provenance(torch.device("cuda"))
+    results |= get_provenance(torch.device("cuda"))
     show(results)
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")

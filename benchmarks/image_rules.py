@@ -35,7 +35,7 @@ from paretocosmos.problems.images import (
 )
 from paretocosmos.problems.images.problem import PARTS
 from paretocosmos.registry import Spec
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 SEEDS = (1, 2, 3)
 SOURCES = {
@@ -96,7 +96,7 @@ def main() -> None:
             found.sort(key=lambda one: asked.index((one["change"], one["problem"])))
             print(f"{told['problem']:18} {told['change']:40} {fmean(told['test']):.4f}", flush=True)
             if arguments.out is not None:
-                content = {"trials": found} | provenance(torch.device("cuda"))
+                content = {"trials": found} | get_provenance(torch.device("cuda"))
                 arguments.out.write_text(json.dumps(content, indent=1) + "\n")
 
 

@@ -35,7 +35,7 @@ import torch
 
 from paretocosmos.evaluation import compute_gap_interval, compute_gap_limit, compute_share_interval
 from paretocosmos.pareto import Array
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 TABLES, ORACLE = 2000, 40_000
 ROWS, GAPS, SHARES = (300, 1500, 5000), (0.0, 0.02, 0.1), (0.5, 0.1)
@@ -59,7 +59,7 @@ def main() -> None:
         print(json.dumps(cell), flush=True)
         cells.append(cell)
     if arguments.out:
-        content = provenance(torch.device("cpu")) | {
+        content = get_provenance(torch.device("cpu")) | {
             "command": f"python -m benchmarks.intervals {shlex.join(sys.argv[1:])}",
             "seed": arguments.seed,
             "tables": arguments.tables,

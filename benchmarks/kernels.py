@@ -28,7 +28,7 @@ from torch.nn import grad as nn_grad
 from paretocosmos.nn import kernels
 from paretocosmos.nn.kernels import conv_pool_ops, fused, ray_maps_ops
 from paretocosmos.nn.kernels.conv_pool_ops import Sizes, Tile
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 BATCH = 256
 BANDWIDTH, RATE = 4.8e12, 250e12  # bytes/s by the datasheet; tf32 flop/s one may hope for
@@ -399,7 +399,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
-    report: dict[str, Any] = provenance(torch.device("cuda"))
+    report: dict[str, Any] = get_provenance(torch.device("cuda"))
     report["rays"] = rays_report()
     if options.rays:
         if options.out:

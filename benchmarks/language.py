@@ -34,7 +34,7 @@ from paretocosmos.io.palette import DARK, LIGHT, RUNS
 from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.pareto import Front
 from paretocosmos.pareto.metrics import front_report
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 PRETRAINED = 4000
 LONGER = {"lora, twice": 2, "lora, thrice": 3, "lora, longer": 5}
@@ -103,7 +103,7 @@ def main() -> None:
         if arguments.out is not None:
             content["mean"] = _means(content["seeds"])
             whole = content | {"transformers": transformers.__version__}
-            text = json.dumps(whole | provenance(torch.device("cpu")), indent=1)
+            text = json.dumps(whole | get_provenance(torch.device("cpu")), indent=1)
             arguments.out.write_text(text + "\n")
 
 

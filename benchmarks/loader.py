@@ -22,8 +22,8 @@ import torch
 from paretocosmos import fit
 from paretocosmos.evaluation import move_batch
 from paretocosmos.objectives import CrossEntropy
-from paretocosmos.problems.images import HEADS, ImageProblem
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.problems.images.problem import HEADS, ImageProblem
+from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.training.engine import BatchSource, InMemory, Streamed
 from paretocosmos.types import Batch
 
@@ -52,7 +52,7 @@ def main() -> None:
             "alone": {str(size): alone(problem, size, device) for size in sizes},
             "training": {str(size): training(problem, size, device) for size in sizes},
         }
-    results |= provenance(device)
+    results |= get_provenance(device)
     show(results)
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")

@@ -18,7 +18,7 @@ from torch import Tensor
 from paretocosmos import Run, fit, load_problem
 from paretocosmos.methods import Method, ParetoMtl
 from paretocosmos.problems import Problem
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.training.compare import BASELINES
 from paretocosmos.training.fit import Progress
 
@@ -48,7 +48,7 @@ def main() -> None:
     methods: dict[str, str | Method] = {name: name for name in BASELINES}
     methods["pareto_mtl, one network"] = OneOfFive()
     results: dict[str, Any] = {"problem": "multi_mnist", "steps": {}, "trainings": []}
-    results |= provenance(device)
+    results |= get_provenance(device)
     for label, method in methods.items():
         results["steps"][label] = step(problem, method, arguments.engine)
         ratio = results["steps"][label]["step"] / results["steps"]["cosmos"]["step"]

@@ -24,7 +24,7 @@ from benchmarks.random_images import random_images
 from benchmarks.tabular import clock
 from paretocosmos import evaluate, even_rays, fit
 from paretocosmos.problems import Problem
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 BATCHES = 422  # of an epoch of Multi-MNIST
 STEPS = 60  # of the textbook loop in a turn
@@ -62,7 +62,7 @@ def main() -> None:
             "evaluation": seconds["sweep_textbook"] / seconds["sweep_ours"],
         },
         "objectives": {"two": two, "ten": ten, "ratio": ten / two},
-        **provenance(torch.device("cpu")),
+        **get_provenance(torch.device("cpu")),
     }
     show(results)
     if arguments.out is not None:

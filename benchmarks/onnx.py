@@ -30,7 +30,7 @@ from paretocosmos.evaluation import MIDDLE
 from paretocosmos.export import Exported, export
 from paretocosmos.export.formats import compute_relative_difference, draw_rows
 from paretocosmos.export.network import ExportedNetwork, plan_export
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.runs.run import Run
 
 SEED = 1
@@ -86,7 +86,7 @@ def main() -> None:
                 f"PyTorch {one['torch_ms']:.3f} ms, ratio {one['ratio']:.2f}, "
                 f"difference {one['difference']:.1e}"
             )
-    results |= provenance(torch.device("cpu"))
+    results |= get_provenance(torch.device("cpu"))
     results["versions"] |= {package: version(package) for package in PACKAGES}
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")

@@ -15,7 +15,7 @@ import torch
 
 from paretocosmos import fit
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 PROBLEMS = ("adult", "compas", "default_credit")
 PENALTIES = (0.0, 0.01, 0.1, 0.3, 1.0, 3.0)
@@ -43,7 +43,7 @@ def main() -> None:
         "epochs": arguments.epochs,
         "seeds": list(SEEDS),
         "cells": cells,
-        **provenance(torch.device("cpu")),
+        **get_provenance(torch.device("cpu")),
     }
     arguments.out.write_text(json.dumps(results, indent=1) + "\n")
 

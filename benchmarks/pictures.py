@@ -31,7 +31,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from paretocosmos import DataProblem, fit
 from paretocosmos.objectives import CrossEntropy
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 SIDE, CLASSES = 64, 10
 PLAIN = 1000  # pictures that differ; every file is one of them
@@ -94,7 +94,7 @@ def main() -> None:
                 rows.append(measured(Folder(Path(folder), count), batch, repeats))
                 show(rows[-1])
     results: dict[str, Any] = {"side": SIDE, "workers": WORKERS, "rows": rows}
-    results |= provenance(torch.device("cpu"))
+    results |= get_provenance(torch.device("cpu"))
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")
 

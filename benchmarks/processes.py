@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 SETTINGS = ("--set", "copies=8", "--set", "evaluate_every=100")
 SIZES = (256, 2048)
@@ -35,7 +35,7 @@ def main() -> None:
         results["sizes"][str(size)] = measured = measure(size, arguments.rounds, arguments.epochs)
         times = measured["throughput_of_two"]
         print(f"batch {size}: two have {times:.2f} times the throughput of one")
-    results |= provenance(torch.device("cpu"))
+    results |= get_provenance(torch.device("cpu"))
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")
 

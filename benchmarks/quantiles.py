@@ -29,7 +29,7 @@ from torch import Tensor
 
 from paretocosmos.estimators import ParetoRegressor
 from paretocosmos.methods import Separate
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 SEEDS = (1, 2, 3)
 TRIED, RATES = (11, 12), (2e-3, 5e-3, 1e-2, 2e-2)
@@ -85,7 +85,7 @@ def main() -> None:
         "cells": cells,
         "trials": trials,
         "picture": shown | truth(shown["seed"]),
-        **provenance(torch.device("cpu")),
+        **get_provenance(torch.device("cpu")),
     }
     arguments.out.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from paretocosmos import Front, condition, even_rays
 from paretocosmos.pareto.metrics import front_report
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 STEPS, SEEDS, DENSE, SHOWN = 700, (1, 2, 3), 41, 11
 RAYS = even_rays(9, 2)
@@ -70,7 +70,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     parts = photographs()
-    content = provenance(torch.device("cpu")) | {
+    content = get_provenance(torch.device("cpu")) | {
         "split": arguments.split,
         "steps": arguments.steps,
         "unit": UNIT,

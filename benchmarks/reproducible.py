@@ -16,7 +16,7 @@ import torch
 
 from paretocosmos import evaluate, fit, load_run
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.training.loop import Progress
 
 EPOCHS = {"adult": 20, "multi_digits": 8}
@@ -39,7 +39,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = compare(problem, epochs, Path(folder), arguments.device)
         results["problems"][problem] = found
-    results |= provenance(torch.device(arguments.device))
+    results |= get_provenance(torch.device(arguments.device))
     print(json.dumps(results, indent=1))
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from paretocosmos import Front, condition, hypervolume
 from paretocosmos.pareto.metrics import front_report
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 SEEDS = (1, 2, 3)
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -51,7 +51,7 @@ def main() -> None:
         "weights": WEIGHTS,
         "mean": {name: fmean(c["numbers"][name] for c in cells) for name in cells[0]["numbers"]},
         "cells": cells,
-        **provenance(torch.device("cpu")),
+        **get_provenance(torch.device("cpu")),
     }
     print("mean  " + "  ".join(f"{name} {value:.3f}" for name, value in results["mean"].items()))
     if arguments.out is not None:

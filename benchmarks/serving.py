@@ -32,7 +32,7 @@ from paretocosmos import fit
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.pareto import sample_rays
 from paretocosmos.runs.load import load_run
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.runs.run import Run
 
 SEED, QUESTIONS = 1, 20_000
@@ -73,7 +73,7 @@ def main() -> None:
         "seed": SEED,
         "command": f"python -m benchmarks.serving {shlex.join(sys.argv[1:])}",
         **{name: importlib.metadata.version(name) for name in ("fastapi", "starlette", "uvicorn")},
-        **{k: v for k, v in provenance(torch.device("cpu")).items() if k != "command"},
+        **{k: v for k, v in get_provenance(torch.device("cpu")).items() if k != "command"},
     }
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")

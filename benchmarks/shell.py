@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 IMPORT = """
 import time, torch
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where the JSON goes")
     parser.add_argument("--terminal", action="store_true", help="measure that part alone")
     arguments = parser.parse_args()
-    origin = provenance(torch.device("cpu"))
+    origin = get_provenance(torch.device("cpu"))
     if arguments.terminal:
         results = json.loads(arguments.out.read_text())
     else:

@@ -25,7 +25,7 @@ from torch import nn
 from paretocosmos import Problem, condition, evaluate
 from paretocosmos.objectives import CrossEntropy
 from paretocosmos.problems import Split
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.types import Batch
 
 WORDS, LENGTH, WIDTH, BLOCKS, RAYS, SIZE = 1000, 32, 64, 2, 25, 16
@@ -148,7 +148,7 @@ def main() -> None:
         "gb_of_all_outputs": {str(n): n * RAYS * LENGTH * WORDS * 4 / GB for n in counts},
         "ways": {way: {str(count): _alone(way, count) for count in counts} for way in WAYS},
     }
-    results |= provenance(torch.device("cpu"))
+    results |= get_provenance(torch.device("cpu"))
     for way, by_count in results["ways"].items():
         for count, one in by_count.items():
             print(

@@ -37,7 +37,7 @@ from paretocosmos import TabularProblem, fit, load_problem
 from paretocosmos.estimators import ParetoClassifier
 from paretocosmos.export import export
 from paretocosmos.objectives import calibration_error
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.runs.run import Run
 from paretocosmos.types import Batch
 
@@ -71,7 +71,7 @@ def main() -> None:
         "seeds": seeds,
         "command": f"python -m benchmarks.tables {shlex.join(sys.argv[1:])}",
         "scikit_learn": sklearn.__version__,
-        **provenance(torch.device("cpu")),
+        **get_provenance(torch.device("cpu")),
     }
     if arguments.out is not None:
         there = json.loads(arguments.out.read_text()) if arguments.out.is_file() else {}

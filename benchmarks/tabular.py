@@ -21,7 +21,7 @@ from benchmarks import textbook
 from paretocosmos import evaluate, even_rays, fit, hypervolume, load_problem
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems import Problem
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -40,7 +40,7 @@ def main() -> None:
         "rounds": arguments.rounds,
         "epochs": arguments.epochs,
         **measure(problem, arguments.rounds, arguments.epochs),
-        **provenance(torch.device("cpu")),
+        **get_provenance(torch.device("cpu")),
     }
     show(results)
     if arguments.out is not None:

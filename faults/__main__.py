@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from faults.outcome import Outcome
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 CPU = torch.device("cpu")
 COUNTS = {"kills": 500, "files": 20_000, "commands": 600, "requests": 10_000}
@@ -59,7 +59,7 @@ def _told(made: Outcome, count: int, seed: int, seconds: float) -> dict[str, Any
         "answered": dict(sorted(made.answered.items())),
         "measured": made.measured,
         "broken": made.broken,
-        **provenance(CPU),
+        **get_provenance(CPU),
     }
 
 

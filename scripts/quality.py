@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 FILE = Path(__file__).parents[1] / "results" / "quality.json"
 LEAST = 0.85  # files below it are named
@@ -80,7 +80,7 @@ def main() -> None:
     for name, read in (("mutants", mutants), ("coverage", coverage)):
         place: Path | None = getattr(asked, name)
         if place is not None:
-            about = {"note": asked.note, "provenance": provenance(torch.device("cpu"))}
+            about = {"note": asked.note, "provenance": get_provenance(torch.device("cpu"))}
             before[name] = read(place) | about
             share = before[name].get("score", before[name].get("share"))
             print(f"{name}: {share:.1%}")

@@ -45,7 +45,7 @@ def isolated() -> Iterator[None]:
                     patch.setattr(owner, name, _refuse(f"{owner.__name__}.{name}"))
         patch.setattr(os, "fsync", lambda _handle: None)  # takes a disk as long as it likes
         # every training would ask git which commit it runs
-        patch.setattr("paretocosmos.runs.provenance._git", lambda: None)
+        patch.setattr("paretocosmos.runs.provenance._describe_commit", lambda: None)
         yield
 
 

@@ -27,7 +27,7 @@ def test_a_few_of_all_kinds_of_damages(tmp_path: Path) -> None:
 
 def without_hashes() -> None:
     """A run is opened whatever its files hold."""
-    loading.check_files = lambda folder, record: None  # type: ignore[attr-defined]
+    loading.check_files = lambda folder, record, names=None: None  # type: ignore[attr-defined]
 
 
 def with_a_traceback() -> None:
@@ -46,17 +46,17 @@ def without_a_second_checkpoint() -> None:
 
 def without_the_hash_of_a_checkpoint() -> None:
     """What a damaged one holds is taken for what was written."""
-    checkpoint._hash = lambda tensors, said: checkpoint.torch.zeros(32).byte()  # type: ignore[attr-defined]
+    checkpoint._compute_hash = lambda tensors, header: checkpoint.torch.zeros(32).byte()  # type: ignore[attr-defined]
     checkpoint.torch.equal = lambda one, two: True  # type: ignore[attr-defined]
 
 
 def without_a_run_of_its_own() -> None:
     """A training goes on with whatever checkpoint and data there are."""
 
-    def load(path: Path, at: TrainingState) -> None:
+    def load(path: Path, state: TrainingState) -> None:
         _, numbers = load_tensors(path)
-        at.numbers["run"] = numbers["run"]
-        load_checkpoint(path, at)
+        state.numbers["run"] = numbers["run"]
+        load_checkpoint(path, state)
 
     seed_run.load_checkpoint = load  # type: ignore[attr-defined]
     folders.refuse_other = lambda folder, record, plan: None

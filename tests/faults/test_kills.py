@@ -22,9 +22,9 @@ def test_a_few_of_all_kinds_of_kills(tmp_path: Path) -> None:
 def from_another_seed() -> None:
     """What is continued draws other rays from there on."""
 
-    def load(path: Path, at: TrainingState) -> None:
-        load_checkpoint(path, at)
-        at.generator.manual_seed(99)
+    def load(path: Path, state: TrainingState) -> None:
+        load_checkpoint(path, state)
+        state.generator.manual_seed(99)
 
     seed_run.load_checkpoint = load  # type: ignore[attr-defined]
 

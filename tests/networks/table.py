@@ -14,7 +14,7 @@ from tests.networks.listed import KINDS, NETWORKS
 from tests.networks.tried import STEPS, conditioned, train
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 __all__ = ["COMMITTED", "page", "results"]
 
@@ -90,7 +90,7 @@ def _tried(name: str) -> dict[str, Any]:
 
 def _write() -> None:
     found = {"seed": 0, "steps": STEPS, "networks": {name: _tried(name) for name in NETWORKS}}
-    text = json.dumps(found | provenance(torch.device("cpu")), indent=1)
+    text = json.dumps(found | get_provenance(torch.device("cpu")), indent=1)
     RESULTS.write_text(text + "\n", encoding="utf-8")
     COMMITTED.write_text(page(), encoding="utf-8")
 

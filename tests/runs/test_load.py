@@ -113,7 +113,7 @@ def test_weights_larger_than_the_network_are_refused_unread(
     more = {"more": torch.zeros(3_000_000)}
     save_file(load_file(file) | more, file, metadata={"paretocosmos": "{}"})
     change(run.folder, lambda record: None)
-    monkeypatch.setattr("paretocosmos.runs.record.digest", lambda _: pytest.fail("it was hashed"))
+    monkeypatch.setattr("paretocosmos.runs.record.hash_file", lambda _: pytest.fail("it was hashed"))
     monkeypatch.setattr(checkpoint, "_read", lambda *_, **__: pytest.fail("it was read"))
     with pytest.raises(RunError, match="do not fit the network"):
         load_run(run.folder, model=run.model if handed_over else None)

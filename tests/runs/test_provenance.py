@@ -13,22 +13,22 @@ import torch
 
 import paretocosmos
 from paretocosmos.runs import provenance as module
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(autouse=True)
 def _ask_git_again() -> Iterator[None]:
-    module._git.cache_clear()
+    module._describe_commit.cache_clear()
     yield
-    module._git.cache_clear()
+    module._describe_commit.cache_clear()
 
 
 @pytest.mark.system
 def test_it_says_what_ran_where(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/usr/bin/paretocosmos", "train", "/data/my.csv"])
-    found = provenance(CPU)
+    found = get_provenance(CPU)
     assert json.loads(json.dumps(found)) == found
     assert found["version"] == paretocosmos.__version__
     assert found["versions"] == {
@@ -43,7 +43,7 @@ def test_it_says_what_ran_where(monkeypatch: pytest.MonkeyPatch) -> None:
     assert timedelta(0) <= age < timedelta(minutes=1)
 
 
-def _git(folder: Path, *arguments: str) -> str:
+def _run_git(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
     command = ["git", "-C", str(folder), *identity, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -57,20 +57,20 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     source = tmp_path / "src" / "paretocosmos" / "runs" / "provenance.py"
     source.parent.mkdir(parents=True)
     source.write_text("one\n")
-    _git(tmp_path, "init", "-q")
-    _git(tmp_path, "add", ".")
-    _git(tmp_path, "commit", "-q", "-m", "one")
+    _run_git(tmp_path, "init", "-q")
+    _run_git(tmp_path, "add", ".")
+    _run_git(tmp_path, "commit", "-q", "-m", "one")
     monkeypatch.setattr(module, "__file__", str(source))
     return tmp_path
 
 
 @pytest.mark.system
 def test_the_state_of_a_checkout(checkout: Path) -> None:
-    commit = _git(checkout, "rev-parse", "HEAD")
-    assert provenance(CPU)["git"] == {"commit": commit, "changed": False}
+    commit = _run_git(checkout, "rev-parse", "HEAD")
+    assert get_provenance(CPU)["git"] == {"commit": commit, "changed": False}
     (checkout / "src" / "paretocosmos" / "runs" / "provenance.py").write_text("two\n")
-    module._git.cache_clear()
-    assert provenance(CPU)["git"] == {"commit": commit, "changed": True}
+    module._describe_commit.cache_clear()
+    assert get_provenance(CPU)["git"] == {"commit": commit, "changed": True}
 
 
 @pytest.mark.system
@@ -79,13 +79,13 @@ def test_a_checkout_without_git_or_commit_has_none(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setenv("PATH", os.devnull)
-        assert provenance(CPU)["git"] is None
+        assert get_provenance(CPU)["git"] is None
     (checkout / ".git" / "HEAD").write_text("nonsense")
-    module._git.cache_clear()
-    assert provenance(CPU)["git"] is None
+    module._describe_commit.cache_clear()
+    assert get_provenance(CPU)["git"] is None
 
 
 @pytest.mark.system
 def test_an_installed_package_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "__file__", str(tmp_path / "a" / "b" / "provenance.py"))
-    assert provenance(CPU)["git"] is None
+    assert get_provenance(CPU)["git"] is None

@@ -14,7 +14,7 @@ from paretocosmos.errors import require_extra, unknown
 from paretocosmos.io.files import hash_json
 from paretocosmos.io.formatting import sanitize
 from paretocosmos.pareto.front import Front
-from paretocosmos.runs.folders import flatten
+from paretocosmos.runs.folders import flatten_settings
 from paretocosmos.runs.run import Run
 from paretocosmos.training.callbacks import Callback, Evaluation, Start
 from paretocosmos.training.progress import Progress
@@ -303,7 +303,7 @@ class MLflow(RunLogger[_MLflowLog]):
             client.update_run(runs[0].info.run_id, status="RUNNING")
             return _MLflowLog(client, runs[0].info.run_id)
         run = client.create_run(experiment_id, run_name=start.name, tags={self._TAG: identity})
-        settings = flatten(select_settings(start)).items()
+        settings = flatten_settings(select_settings(start)).items()
         params = [Param(_clean_key(name), str(value)[: self._LONGEST]) for name, value in settings]
         for begin in range(0, len(params), self._PER_CALL):
             client.log_batch(run.info.run_id, params=params[begin : begin + self._PER_CALL])

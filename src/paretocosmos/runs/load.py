@@ -1,4 +1,4 @@
-"""Reading a run back from its folder."""
+"""Read a run back from its folder."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -54,8 +54,8 @@ def load_run(
 ) -> Run:
     """Read a finished run from its folder, without running any code in or beside it.
 
-    A run of things of one's own names them as ``package.module:Thing``. They are imported only if
-    the caller trusts their package, or hands them over.
+    A run with third-party parts names them as ``package.module:Class``. They are imported only if
+    the caller trusts their package, and not at all if the caller supplies them.
 
     Args:
         folder: the run folder.
@@ -79,10 +79,10 @@ def load_run(
     >>> bool((load_run(folder).front.values == run.front.values).all())
     True
     """
-    folder, where = user_path(folder), device_of(device)
+    folder, target = user_path(folder), device_of(device)
     key = None if verify is None else read_public_key(verify)
-    given = _given(model, backbone, problem)
-    record = read_record(folder, trust=trust, given=given, verify=key)
+    supplied = _list_supplied(model, backbone, problem)
+    record = read_record(folder, trust=trust, supplied=supplied, verify=key)
     if record.get("status") != "finished":
         raise RunError(
             f"the run in `{folder}` is not finished; continue it with the same call and resume=True"
@@ -92,7 +92,7 @@ def load_run(
     _check_size(folder, record, model, backbone)
     check_files(folder, record)
     tensors, _ = load_tensors(folder / MODEL)
-    network = _built(folder, record, backbone) if model is None else model
+    network = _build_network(folder, record, backbone) if model is None else model
     if record.get("fixed_rays") is not None and not isinstance(network, PerRayEnsemble):
         rays = torch.tensor(record["fixed_rays"])
         network = PerRayEnsemble([network] * len(rays), rays)
@@ -106,8 +106,8 @@ def load_run(
             f"{describe_misfit(network, tensors, error)}; pass the network the run was trained on "
             "as `model`"
         ) from error
-    _refuse_broken_weights(folder / "model.safetensors", network, tensors)
-    # a table that the record does not know is none that the training wrote
+    _check_finite(folder / "model.safetensors", network, tensors)
+    # a file that the record does not list was not written by the training
     table = folder / "table.json" if "table.json" in record["files"] else None
     try:
         test, val = (Front.from_dict(read_json(folder / name)) for name in FRONTS)
@@ -119,7 +119,7 @@ def load_run(
             f"`{folder}` is damaged: its fronts have other objectives than run.json; train again"
         )
     origins = [front.provenance.get(key) for front in (test, val) for key in ("problem", "scores")]
-    if not all(isinstance(one, str) for one in origins):
+    if not all(isinstance(origin, str) for origin in origins):
         raise RunError(
             f"`{folder}` is damaged: its fronts do not record their problem and scores; train again"
         )
@@ -127,35 +127,37 @@ def load_run(
         check_objectives(folder, record, problem)
     signer = None if key is None else fingerprint_of(key)
     return Run(
-        folder, record, test, val, to_device_layout(network, where).eval(), fitted, problem, signer
+        folder, record, test, val, to_device_layout(network, target).eval(), fitted, problem, signer
     )
 
 
-def _given(
+def _list_supplied(
     model: nn.Module | None, backbone: nn.Module | None, problem: Problem | None
 ) -> list[str]:
-    """What of a record need not be imported, since the caller has it."""
-    given = ["problem"] if problem is not None else []
+    """Return the roles in a record that need not be imported, since the caller supplies them."""
+    supplied = ["problem"] if problem is not None else []
     if model is not None:
-        return [*given, "conditioning", "backbone"]
-    return given if backbone is None else [*given, "backbone"]
+        return [*supplied, "conditioning", "backbone"]
+    return supplied if backbone is None else [*supplied, "backbone"]
 
 
 def _check_size(
     folder: Path, record: Mapping[str, Any], model: nn.Module | None, backbone: nn.Module | None
 ) -> None:
-    """Refuse weights that are more or fewer than the network has, before any memory is used."""
-    named = [(record[part] or {}).get("name") for part in NETWORK]
-    if not (folder / MODEL).is_file() or (model is None and (backbone or modules_of(named))):
+    """Raise if a file has more or fewer weights than the network, before memory is used."""
+    names = [(record[part] or {}).get("name") for part in NETWORK]
+    if not (folder / MODEL).is_file() or (model is None and (backbone or modules_of(names))):
         return  # code that is trusted may build as it likes
     copies = 1 if isinstance(model, PerRayEnsemble) else len(record.get("fixed_rays") or [1])
     if model is None:
         with torch.device("meta"):  # shapes without memory, of one network where there are more
-            model = _built(folder, {**record, "fixed_rays": None}, None)
+            model = _build_network(folder, {**record, "fixed_rays": None}, None)
     check_count(folder / MODEL, model, copies=copies)
 
 
-def _built(folder: Path, record: Mapping[str, Any], backbone: nn.Module | None) -> nn.Module:
+def _build_network(
+    folder: Path, record: Mapping[str, Any], backbone: nn.Module | None
+) -> nn.Module:
     """Return the network of a record."""
     try:
         return build_model(record, backbone)
@@ -168,10 +170,8 @@ def _built(folder: Path, record: Mapping[str, Any], backbone: nn.Module | None) 
         ) from error
 
 
-def _refuse_broken_weights(
-    path: Path, network: nn.Module, tensors: Mapping[str, torch.Tensor]
-) -> None:
-    """Refuse NaN anywhere, and infinity in parameters; a buffer may mask with it."""
+def _check_finite(path: Path, network: nn.Module, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Raise for NaN anywhere, and for infinity in parameters; a buffer may mask with it."""
     parameters = dict(network.named_parameters())
     for name, tensor in tensors.items():
         broken = ~tensor.isfinite() if name in parameters else tensor.isnan()
@@ -183,18 +183,18 @@ def _refuse_broken_weights(
 
 
 def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) -> nn.Module:
-    """Build the network a run's record describes, or the networks.
+    """Build the network that a record describes, or its networks.
 
     Args:
         record: `run.json`.
-        backbone: one's own, where the run was trained on such; else it has fresh weights.
+        backbone: a third-party one, if the run was trained on such; copied.
     """
     named, conditioning = record["backbone"], record["conditioning"]
     if conditioning is None or (named is None and backbone is None):
-        given = "model" if conditioning is None else "backbone"
+        argument = "model" if conditioning is None else "backbone"
         raise RunError(
             "this run used your own network, which its folder cannot rebuild: pass the network as "
-            f"`{given}`"
+            f"`{argument}`"
         )
     return Blueprint(
         Spec(**conditioning),
@@ -209,7 +209,7 @@ def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) ->
 
 
 def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TableProblem:
-    """The problem of a run with other rows as its test data, to pass to `evaluate`.
+    """Return the problem of a run with other rows as its test data, to pass to `evaluate`.
 
     The data that the run was trained on are not needed.
 
@@ -232,10 +232,10 @@ def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TableProblem:
             "table, or by an earlier version; train again"
         )
     specs = [Spec(**spec) for spec in run.record["objective_specs"]]
-    own = [spec.name for spec in specs if spec.name not in registry.names("objectives")]
-    if own:
+    foreign = [spec.name for spec in specs if spec.name not in registry.names("objectives")]
+    if foreign:
         raise RunError(
-            f"`{run.folder}` was trained on `{own[0]}`, your own objective, which the folder "
+            f"`{run.folder}` was trained on `{foreign[0]}`, your own objective, which the folder "
             "cannot rebuild: use `run.predict` and compute it yourself"
         )
     return label_rows(
@@ -250,11 +250,11 @@ def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TableProblem:
 
 FOLDER = Path(__file__).with_name("models")
 MODELS = ("adult", "compas", "default_credit")
-"""Their names, which are those of the problems they were trained on."""
+"""Names of the trained networks in the package: those of the problems they were trained on."""
 
 
 def load(name: str, *, device: str = "cpu") -> Run:
-    """A trained network that comes with this package, ready to predict at any preference.
+    """Load a trained network that comes with this package, to predict at any preference.
 
     There is one for each of the tables `adult`, `compas` and `default_credit`, trained with the
     default preset: the front trades cross-entropy for equal selection rates of men and women. They

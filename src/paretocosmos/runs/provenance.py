@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, machine and the state of the source."""
+"""Provenance of a result: versions, machine and the state of the source."""
 
 import hashlib
 import platform
@@ -15,14 +15,12 @@ import torch
 
 from paretocosmos._version import __version__
 
-__all__ = ["provenance"]
 
-
-def provenance(device: torch.device) -> dict[str, Any]:
-    """What a run's record says of its origin."""
+def get_provenance(device: torch.device) -> dict[str, Any]:
+    """Return the versions, the machine, the commit and the command, for a record."""
     return {
         "version": __version__,
-        "source": _source(),
+        "source": _hash_source(),
         "versions": {
             "python": platform.python_version(),
             "torch": torch.__version__,
@@ -33,7 +31,7 @@ def provenance(device: torch.device) -> dict[str, Any]:
             "system": f"{platform.system()} {platform.machine()}",
             "threads": torch.get_num_threads(),
         },
-        "git": _git(),
+        "git": _describe_commit(),
         # without the machine's own paths: a result may be published
         "command": shlex.join(Path(a).name if Path(a).is_absolute() else a for a in sys.argv),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -41,8 +39,8 @@ def provenance(device: torch.device) -> dict[str, Any]:
 
 
 @cache
-def _source() -> str:
-    """A hash of this package's own files: what was run, whatever a checkout says of itself."""
+def _hash_source() -> str:
+    """Return a hash of this package's files: uncommitted changes count."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
@@ -50,8 +48,8 @@ def _source() -> str:
 
 
 @cache
-def _git() -> dict[str, Any] | None:
-    """The commit of a source checkout, and whether it was changed; `None` for a wheel."""
+def _describe_commit() -> dict[str, Any] | None:
+    """Return the commit of a source checkout, and whether it was changed; `None` for a wheel."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None

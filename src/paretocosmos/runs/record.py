@@ -1,4 +1,4 @@
-"""What `run.json` says of a run: written, and read again."""
+"""The record of a run, `run.json`: written, read and checked; a problem rebuilt from it."""
 
 import dataclasses
 import itertools
@@ -32,20 +32,20 @@ from paretocosmos.problems import Problem, hash_answers, load_problem, shares_of
 from paretocosmos.problems.tables import Table, TableProblem
 from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import save_tensors
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.runs.stored_names import rename_record
 from paretocosmos.types import Outputs
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-# Raised when a run folder of today could not be read by yesterday's code.
+# To be raised when the previous version could not read a run folder of this one.
 FORMAT = 3
 
 MODEL = "model.safetensors"
-LONGEST = 200  # letters of an objective in a sentence
+LONGEST = 200  # characters of an objective in a message
 
-# What a record names, and where it is to be found.
+# The registry of each role that a record names.
 KINDS = {
     "problem": "problems",
     "method": "methods",
@@ -55,7 +55,7 @@ KINDS = {
 
 
 def begin_record(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any]:
-    """What is known of a run when it begins.
+    """Return the record of a run that begins.
 
     Args:
         plan: the training.
@@ -73,7 +73,7 @@ def begin_record(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any
         "protocol": plan.problem.protocol,
         "objectives": len(plan.problem.objectives),
         "names": list(plan.problem.names),
-        "objective_specs": objective_specs(plan.problem),
+        "objective_specs": list_objective_specs(plan.problem),
         "input_shape": list(plan.problem.input_shape),
         "outputs": outputs if isinstance(outputs, int) else dict(outputs),
         "fixed_rays": None if fixed is None else fixed.tolist(),
@@ -81,7 +81,7 @@ def begin_record(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any
         "caveats": list(plan.problem.caveats),
         "data_hash": plan.data_hash,
         "answers": hash_answers(plan.problem) if isinstance(plan.problem, TableProblem) else None,
-        **provenance(plan.device),
+        **get_provenance(plan.device),
     }
 
 
@@ -92,14 +92,14 @@ def write_run(
     fronts: Mapping[str, Front],
     table: Table | None,
 ) -> dict[str, Any]:
-    """Leave a finished run in its folder, and give the hashes that its record gains.
+    """Write a finished run into its folder, and return the hashes that its record gains.
 
     Args:
-        folder: where it goes.
-        record: what is known of it, written last.
+        folder: the run folder.
+        record: its record, written last: a folder without it is not finished.
         weights: of the selected epoch.
         fronts: on test and val.
-        table: the preprocessing, where there is one.
+        table: the preprocessing of a tabular problem.
     """
     save_tensors(folder / MODEL, weights, {"epoch": record["epoch_selected"]})
     contents = {"front.json": fronts["test"].to_dict(), "front_val.json": fronts["val"].to_dict()}
@@ -115,7 +115,7 @@ def write_run(
 
 
 def measure_fronts(fronts: Mapping[str, Front]) -> dict[str, Any]:
-    """What a record says of its fronts by split: `metrics`, and those of single objectives."""
+    """Return the metrics of fronts by split, over all objectives and for each, for a record."""
     reports = {split: metrics.front_report(front).to_dict() for split, front in fronts.items()}
     return {
         "metrics": {split: report["numbers"] for split, report in reports.items()},
@@ -124,20 +124,20 @@ def measure_fronts(fronts: Mapping[str, Front]) -> dict[str, Any]:
 
 
 def load_record(folder: Path) -> dict[str, Any]:
-    """`run.json` as data, to compare with: whose code it names is not checked.
+    """Read `run.json` as data to compare with; the code that it names is not checked.
 
-    What is built from a record is built from that of `read_record`.
+    To build something from a record, read it with `read_record`.
     """
-    return _checked(folder, _content(folder))
+    return _check_content(folder, _read_content(folder))
 
 
-def _content(folder: Path) -> dict[str, Any]:
-    """`run.json` as it was found."""
+def _read_content(folder: Path) -> dict[str, Any]:
+    """Read `run.json`; where several runs are below the folder, say which could be meant."""
     try:
-        there = folder.is_dir()
-    except OSError:  # a name too long, a parent we may not look into
-        there = False
-    if not there:
+        is_folder = folder.is_dir()
+    except OSError:  # the name is too long, or a parent may not be read
+        is_folder = False
+    if not is_folder:
         raise RunError(f"`{folder}` is not a folder; give the folder that `train` printed")
     if (folder / "compare.json").exists() and not (folder / "run.json").exists():
         raise RunError(
@@ -153,8 +153,8 @@ def _content(folder: Path) -> dict[str, Any]:
     return read_json(folder / "run.json")
 
 
-def _checked(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """What `run.json` holds, if this version can read it and it is what it should be."""
+def _check_content(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record; raise if this version cannot read it, or it does not fit its schema."""
     from paretocosmos.runs.schema import check_record
 
     written = record.get("format")
@@ -175,37 +175,37 @@ def read_record(
     folder: Path,
     *,
     trust: Collection[str] = (),
-    given: Collection[str] = (),
+    supplied: Collection[str] = (),
     verify: "Ed25519PublicKey | None" = None,
 ) -> dict[str, Any]:
-    """`run.json`, if all that it names may be imported.
+    """Read `run.json`; raise if it names code that must not be imported.
 
     Args:
-        folder: the run's.
+        folder: the run folder.
         trust: packages and modules whose code the caller allows it to name.
-        given: what of it, such as ``"backbone"``, the caller has at hand, so that nothing is
-            imported for it.
-        verify: the key that it must be signed with, which is seen to before anything else.
+        supplied: roles such as ``"backbone"`` that the caller supplies, so that nothing is imported
+            for them.
+        verify: the key that it must be signed with, which is checked before anything else.
     """
-    trusted, found = check_trust(trust), _content(folder)
+    trusted, content = check_trust(trust), _read_content(folder)
     if verify is not None:
-        check_signature(folder, found, verify)
-    record = _checked(folder, found)
+        check_signature(folder, content, verify)
+    record = _check_content(folder, content)
     renamed = rename_record(record)
     named = [
         (kind, renamed[role]["name"])
         for role, kind in KINDS.items()
-        if renamed[role] is not None and role not in given
+        if renamed[role] is not None and role not in supplied
     ]
     check_names(named, file=folder / "run.json", trust=trusted)
     return record
 
 
 def check_hash(folder: Path, record: Mapping[str, Any]) -> None:
-    """Refuse a record that was changed after its training wrote it."""
+    """Raise if a record was changed after its training wrote it."""
     rest = {key: value for key, value in record.items() if key != "sha256"}
     if hash_json(rest) != record.get("sha256"):
-        raise _changed(folder / "run.json")
+        raise _make_damage_error(folder / "run.json")
 
 
 def check_files(
@@ -221,105 +221,112 @@ def check_files(
                 "original file, or train again"
             )
         if hash_file(folder / name) != written:
-            raise _changed(folder / name)
+            raise _make_damage_error(folder / name)
 
 
-def _changed(file: Path) -> RunError:
+def _make_damage_error(file: Path) -> RunError:
     return RunError(
         f"`{file}` is damaged or was changed (its sha256 is not the one in run.json): restore the "
         "original file, or train again"
     )
 
 
-def objective_specs(problem: Problem) -> list[dict[str, Any]]:
-    """A problem's objectives by name and settings, as `run.json` has them."""
+def list_objective_specs(problem: Problem) -> list[dict[str, Any]]:
+    """Return the objectives of a problem by name and settings, as a record holds them."""
     specs = [spec_of("objectives", objective) for objective in problem.objectives]
-    return [{"name": spec.name, "settings": to_json_value(spec.settings, _kind)} for spec in specs]
+    return [
+        {"name": spec.name, "settings": to_json_value(spec.settings, _describe_value)}
+        for spec in specs
+    ]
 
 
-def other_objectives(record: Mapping[str, Any], problem: Problem) -> list[str]:
-    """Say how a problem's objectives differ from those a run was trained on, if they do.
+def find_objective_differences(record: Mapping[str, Any], problem: Problem) -> list[str]:
+    """Return how the objectives of a problem differ from those a run was trained on.
 
-    A class of one's own may have moved to another module.
+    A third-party class may have moved to another module.
     """
-    pairs = list(itertools.zip_longest(record["objective_specs"], objective_specs(problem)))
-    return [f"objective: {_said(a)} there, {_said(b)} now" for a, b in pairs if _key(a) != _key(b)]
+    pairs = list(itertools.zip_longest(record["objective_specs"], list_objective_specs(problem)))
+    return [
+        f"objective: {_format_spec(a)} there, {_format_spec(b)} now"
+        for a, b in pairs
+        if _get_key(a) != _get_key(b)
+    ]
 
 
 def check_objectives(folder: Path, record: Mapping[str, Any], problem: Problem) -> None:
-    """Refuse a problem whose objectives are not those a run was trained on."""
-    other = other_objectives(record, problem)
-    if other:
+    """Raise if the objectives of a problem are not those a run was trained on."""
+    differences = find_objective_differences(record, problem)
+    if differences:
         raise RunError(
             f"`{folder}` was trained on other objectives than this problem has "
-            f"({'; '.join(other)}): pass the problem it was trained on as `problem`"
+            f"({'; '.join(differences)}): pass the problem it was trained on as `problem`"
         )
 
 
-def _key(spec: Mapping[str, Any] | None) -> object:
-    """What an objective is compared by."""
+def _get_key(spec: Mapping[str, Any] | None) -> object:
+    """Return what an objective is compared by."""
     if spec is None:
         return None
-    outside, _, kind = str(spec["name"]).rpartition(":")
-    return bool(outside), kind, _usual(spec["name"]) | spec["settings"]
+    module, _, name = str(spec["name"]).rpartition(":")
+    return bool(module), name, _get_defaults(spec["name"]) | spec["settings"]
 
 
-def _usual(name: str) -> dict[str, Any]:
-    """What settings of an objective are where nobody set them: one may be newer than a folder."""
+def _get_defaults(name: str) -> dict[str, Any]:
+    """Return the defaults of an objective's settings, which may be newer than a record."""
     if name not in registry.names("objectives"):  # nothing is imported because a file names it
         return {}
-    found = registry.parameters(registry.find("objectives", name))
-    usual = {key: one.default for key, one in found.items() if one.default is not one.empty}
-    return dict(to_json_value(usual, _kind))
+    parameters = registry.parameters(registry.find("objectives", name))
+    defaults = {key: p.default for key, p in parameters.items() if p.default is not p.empty}
+    return dict(to_json_value(defaults, _describe_value))
 
 
-def _said(spec: Mapping[str, Any] | None) -> str:
+def _format_spec(spec: Mapping[str, Any] | None) -> str:
     if spec is None:
         return "none"
-    given = {key: value for key, value in spec["settings"].items() if value is not None}
-    said = f"{spec['name']}({', '.join(f'{key}={value!r}' for key, value in given.items())})"
-    return said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
+    settings = (f"{key}={value!r}" for key, value in spec["settings"].items() if value is not None)
+    text = f"{spec['name']}({', '.join(settings)})"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
-def _kind(value: object) -> str:
-    """What JSON cannot say, by its kind, which is the same tomorrow."""
+def _describe_value(value: object) -> str:
+    """Describe a value that JSON lacks by its type: an address in memory changes."""
     return repr(value) if isinstance(value, float) else type(value).__name__
 
 
 def list_validation_fronts(record: Mapping[str, Any], front_val: Front) -> list[tuple[int, Front]]:
-    """The validation front after every epoch that had one: how a training came to its front.
+    """Return the validation front after every epoch that was validated, with the epoch.
 
     Args:
         record: `run.json`.
         front_val: `front_val.json`, which has the rays.
     """
     return [
-        (int(one["epoch"]), dataclasses.replace(front_val, values=one["values"], metrics={}))
-        for one in record["evaluations"]
+        (int(e["epoch"]), dataclasses.replace(front_val, values=e["values"], metrics={}))
+        for e in record["evaluations"]
     ]
 
 
 def rebuild_problem(
     folder: Path, record: Mapping[str, Any], name: str, settings: Mapping[str, Any]
 ) -> Problem:
-    """The problem of the record, if it is one that the network can have been trained on."""
+    """Return the problem of a record; raise if the network was not trained on it."""
     try:
         with warnings.catch_warnings():
-            # what was assumed of the data was said when it was trained on
+            # what is assumed about the data was said when the run was trained
             warnings.simplefilter("ignore", DataWarning)
             problem = load_problem(name, settings=settings)
     except ParetoCosmosError:
         raise
     except (LookupError, OSError, TypeError, ValueError) as error:
-        if ":" in name:  # a mistake in code of one's own is best seen as it is
+        if ":" in name:  # an error in third-party code is best seen with its traceback
             raise
         raise RunError(
             f"`{folder}` was trained on `{name}` with invalid settings ({one_line(error)}): "
             "restore the original `run.json`"
         ) from error
-    problem = _as_trained(folder, record, problem, name)
-    found = {"names": list(problem.names), "input_shape": list(problem.input_shape)}
-    for key, value in found.items():
+    problem = _restore_objectives(folder, record, problem, name)
+    shapes = {"names": list(problem.names), "input_shape": list(problem.input_shape)}
+    for key, value in shapes.items():
         if value != record[key]:
             raise RunError(
                 f"`{folder}` was not trained on `{name}` as it is here, whose `{key}` is "
@@ -328,34 +335,36 @@ def rebuild_problem(
     return problem
 
 
-def _as_trained(folder: Path, record: Mapping[str, Any], problem: Problem, name: str) -> Problem:
-    """The problem with the objectives it was trained on, which its owner may have replaced."""
-    other = other_objectives(record, problem)
-    if not other:
+def _restore_objectives(
+    folder: Path, record: Mapping[str, Any], problem: Problem, name: str
+) -> Problem:
+    """Return a problem with the objectives of a record, which the caller of `fit` may have set."""
+    differences = find_objective_differences(record, problem)
+    if not differences:
         return problem
     specs = [Spec(**spec) for spec in record["objective_specs"]]
-    gone = _unknown_settings(specs)
-    if gone:
+    removed = _list_unknown_settings(specs)
+    if removed:
         raise RunError(
-            f"`{folder}` was trained on objectives that changed since: this version has no {gone} "
-            f"({'; '.join(other)}): train again, or evaluate it with the "
+            f"`{folder}` was trained on objectives that changed since: this version has no "
+            f"{removed} ({'; '.join(differences)}): train again, or evaluate it with the "
             f"version that wrote it, {record['version']}"
         )
     if {spec.name for spec in specs} <= {*registry.names("objectives")}:
         with suppress(ConfigurationError):
             objectives = tuple(rebuild_objective(spec) for spec in specs)
             rebuilt = dataclasses.replace(problem, objectives=objectives)
-            if not other_objectives(record, rebuilt):
+            if not find_objective_differences(record, rebuilt):
                 _check_names(folder, rebuilt)
                 return rebuilt
     raise RunError(
         f"`{folder}` was trained on `{name}` with objectives that its folder cannot "
-        f"rebuild ({'; '.join(other)}): pass the problem as `load_run(..., problem=problem)`"
+        f"rebuild ({'; '.join(differences)}): pass the problem as `load_run(..., problem=problem)`"
     )
 
 
 def _check_names(folder: Path, problem: Problem) -> None:
-    """Refuse objectives of a record that name an output or a target that the problem lacks."""
+    """Raise if objectives of a record name an output or a target that the problem lacks."""
     widths = problem.outputs
     for objectives, few in shares_of(problem, 2):
         if isinstance(widths, int):
@@ -372,27 +381,27 @@ def _check_names(folder: Path, problem: Problem) -> None:
                     f"{', '.join(few.targets)}): restore the original file"
                 ) from error
             except (RuntimeError, TypeError, ValueError):
-                pass  # of two samples, such as a group without any
+                pass  # two samples may lack a group, which the whole data has
 
 
-def _unknown_settings(specs: Sequence[Spec]) -> str:
-    """The settings in a record that this package's objectives of those names do not have."""
-    here = {*registry.names("objectives")}
+def _list_unknown_settings(specs: Sequence[Spec]) -> str:
+    """List settings in a record that objectives of this version do not have."""
+    builtin = {*registry.names("objectives")}
     return ", ".join(
         f"`{key}` of `{spec.name}`"
         for spec in specs
-        if spec.name in here
+        if spec.name in builtin
         for key in spec.settings
         if key not in registry.parameters(registry.find("objectives", spec.name))
     )
 
 
 def rebuild_objective(spec: Spec) -> Objective:
-    """An objective of this package from a record, each setting of the kind it is declared with."""
-    known = registry.parameters(registry.find("objectives", spec.name))
+    """Rebuild an objective of this package from a record, its settings in their declared types."""
+    parameters = registry.parameters(registry.find("objectives", spec.name))
     settings = {
-        name: registry.convert(name, value, known[name].annotation)
+        name: registry.convert(name, value, parameters[name].annotation)
         for name, value in spec.settings.items()
     }
-    built: Objective = registry.build("objectives", Spec(spec.name, settings))
-    return built
+    objective: Objective = registry.build("objectives", Spec(spec.name, settings))
+    return objective

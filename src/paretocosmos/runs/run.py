@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from paretocosmos.explorer import Page
 
 PAGE = "report.html"
-"""The page in a run folder."""
+"""Name of the page in a run folder."""
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,12 @@ class Run:
         from paretocosmos.explorer import HEIGHT, write_page
 
         if out is None:
-            place = (self.folder if self.saved else Path(mkdtemp(prefix="paretocosmos-"))) / PAGE
+            path = (self.folder if self.saved else Path(mkdtemp(prefix="paretocosmos-"))) / PAGE
         else:
-            place = user_path(out)
+            path = user_path(out)
         return write_page(
             [self],
-            place,
+            path,
             data=data,
             samples=samples,
             threshold=threshold,
@@ -130,12 +130,12 @@ class Run:
 
     @property
     def hypervolume(self) -> float:
-        """Of the test front; NaN of more objectives than it is known for."""
+        """Hypervolume of the test front; NaN for more objectives than it is computed for."""
         reached = self.record["metrics"]["test"]["hypervolume"]
         return math.nan if reached is None else float(reached)
 
     def predict(self, rows: "pd.DataFrame", *, ray: Rays, off_simplex: str = "refuse") -> Array:
-        """What is predicted for rows of a table, at one preference.
+        """Return predictions for rows of a table, at one preference.
 
         Args:
             rows: a DataFrame with the columns the run was trained on; others are ignored.
@@ -162,8 +162,8 @@ class Run:
         inputs = torch.from_numpy(self.table.transform(rows)).to(parameter)
         with torch.inference_mode():
             outputs: Outputs = self.model(inputs, checked[0].to(parameter))
-            found = Answer.from_about(self.record["about"]).read(outputs)
-        return found.double().cpu().numpy().astype(np.float64)
+            predictions = Answer.from_about(self.record["about"]).read(outputs)
+        return predictions.double().cpu().numpy().astype(np.float64)
 
     def choose(
         self,
@@ -242,11 +242,11 @@ class Run:
                 "categories or means differ; give the same file as `data`, or use `run.predict` "
                 "for new rows"
             ).with_hint({"data": None})
-        made, found = (about.get("sha256") for about in (self.record["about"], problem.about))
-        if made != found:
+        recorded, current = (a.get("sha256") for a in (self.record["about"], problem.about))
+        if recorded != current:
             raise RunError(
-                f"the images found are not those `{self.folder}` was trained on (sha256 {found}, "
-                f"there {made}): give the same files as `data`"
+                f"the images found are not those `{self.folder}` was trained on (sha256 {current}, "
+                f"there {recorded}): give the same files as `data`"
             ).with_hint({"data": None})
         reference = self.record["training"]["reference"]
         if reference is None:
@@ -263,7 +263,7 @@ def choose_from(
     problem: Problem | None = None,
     cache: OutputCache = NO_CACHE,
 ) -> Choice:
-    """`Run.choose` with a cache, for whoever chooses repeatedly.
+    """Choose a point as `Run.choose` does, with a cache for repeated choices.
 
     Args:
         run: whose point is chosen.
@@ -304,7 +304,7 @@ class SupportsToRun(Protocol):
 
 
 def to_run(given: Any) -> Run:
-    """A run, or that of an estimator, or that of the estimator a pipeline ends in.
+    """Return a run, that of an estimator, or that of the estimator a pipeline ends in.
 
     Args:
         given: any of them, fitted. What a pipeline does before its last step is no part of a run,
@@ -331,7 +331,7 @@ def to_run(given: Any) -> Run:
 
 
 class PredictsAt(NamedTuple):
-    """Where a run answers if nothing is asked.
+    """The preference and the threshold of predictions for which none was asked.
 
     Attributes:
         ray: the preference of the estimator whose run it is; `None` of any other.
@@ -343,8 +343,8 @@ class PredictsAt(NamedTuple):
 
 
 def predicts_at(run: Run) -> PredictsAt:
-    """The preference and the threshold of the estimator that a run is of."""
-    said = run.record.get("predicts_at")
-    if said is None:
+    """Return the preference and the threshold of the estimator that a run comes from."""
+    recorded = run.record.get("predicts_at")
+    if recorded is None:
         return PredictsAt(None, MIDDLE)
-    return PredictsAt(tuple(said["ray"]), said["threshold"])
+    return PredictsAt(tuple(recorded["ray"]), recorded["threshold"])

@@ -37,11 +37,11 @@ from paretocosmos.registry import Spec
 
 
 def check_record(record: object, file: Path) -> None:
-    """Refuse a record with a field that is missing or not what it should be.
+    """Raise if a field of a record is missing or invalid.
 
     Args:
-        record: what `run.json` holds.
-        file: what it is called in a refusal.
+        record: content of `run.json`.
+        file: its path, for the message.
     """
 
     def refusal(mistake: str) -> RunError:
@@ -52,17 +52,17 @@ def check_record(record: object, file: Path) -> None:
     validated(RecordFile, record, refusal)
 
 
-def _nothing_else(spec: object) -> object:
+def _check_spec_keys(spec: object) -> object:
     if isinstance(spec, dict) and not spec.keys() <= {"name", "settings"}:
         raise ValueError(f"an entry needs a `name` and `settings`, found {shown(list(spec))}")
     return spec
 
 
-def _by_name(outputs: object) -> object:
+def _name_outputs(outputs: object) -> object:
     return outputs if isinstance(outputs, dict) else {"all": outputs}
 
 
-def _known(files: dict[str, str]) -> dict[str, str]:
+def _check_file_names(files: dict[str, str]) -> dict[str, str]:
     if not files.keys() <= {*FILES}:
         raise ValueError(f"hashes of {', '.join(FILES)}, found {shown(list(files))}")
     return files
@@ -75,7 +75,7 @@ class _Spec(Model):
 
 Share = Annotated[float, Field(ge=0, lt=1.001)]
 Networks = Field(min_length=1, max_length=NETWORKS, fail_fast=True)
-SpecField = Annotated[_Spec, BeforeValidator(_nothing_else)]
+SpecField = Annotated[_Spec, BeforeValidator(_check_spec_keys)]
 Numbers = ByName[Number | None]
 
 
@@ -145,7 +145,7 @@ def derive_fields(settings: Any) -> dict[str, Any]:
 
 
 class _Record(Model):
-    """What `run.json` holds beside the settings; a finished run has everything."""
+    """Content of `run.json` beside the settings; that of a finished run is complete."""
 
     status: Literal["training", "finished"]
     name: str
@@ -156,7 +156,7 @@ class _Record(Model):
     objectives: Size = LATER
     names: NonEmpty[str] = LATER
     input_shape: Shape = LATER
-    outputs: Annotated[ByName[Size], BeforeValidator(_by_name)] = LATER
+    outputs: Annotated[ByName[Size], BeforeValidator(_name_outputs)] = LATER
     fixed_rays: Annotated[list[NonEmpty[Share]], Networks] | None = LATER
     parameters: Large = LATER
     caveats: Some[str] = LATER
@@ -176,9 +176,9 @@ class _Record(Model):
     seconds_to_selected: Number = LATER
     seconds_preparing: Number = LATER
     seconds_evaluating: Number = LATER
-    files: Annotated[ByName[str], AfterValidator(_known)] = LATER
+    files: Annotated[ByName[str], AfterValidator(_check_file_names)] = LATER
 
-    # what further describes a run
+    # descriptions, which earlier versions did not write
     answers: str | None = None
     data_hash: str | None = None
     objective_specs: NonEmpty[SpecField]
@@ -196,19 +196,19 @@ class _Record(Model):
     sha256: str = ""
 
     @model_validator(mode="after")
-    def _whole(self) -> "_Record":
+    def _check_complete(self) -> "_Record":
         if self.status == "training":
             return self
         lacking(self)
-        many = self.objectives
-        if len(self.names) != many:
-            raise ValueError(f"it has {many} objectives and {len(self.names)} names")
+        count = self.objectives
+        if len(self.names) != count:
+            raise ValueError(f"it has {count} objectives and {len(self.names)} names")
         reference = getattr(self, "training").reference  # noqa: B009 - a derived field
-        if reference is not None and len(reference) != many:
+        if reference is not None and len(reference) != count:
             raise ValueError("`training.reference` has an entry for every objective")
-        if self.predicts_at is not None and len(self.predicts_at.ray) != many:
+        if self.predicts_at is not None and len(self.predicts_at.ray) != count:
             raise ValueError("`predicts_at.ray` has an entry for every objective")
-        if any(len(ray) != many for ray in self.fixed_rays or ()):
+        if any(len(ray) != count for ray in self.fixed_rays or ()):
             raise ValueError("`fixed_rays` have an entry for every objective")
         return self
 
@@ -218,11 +218,11 @@ RecordFile = create_model("RecordFile", __base__=_Record, **derive_fields(Config
 
 
 def check_checkpoint(numbers: object, file: Path) -> None:
-    """Refuse numbers from which no training can go on.
+    """Raise if a training cannot continue from the numbers of a checkpoint.
 
     Args:
-        numbers: what the header holds.
-        file: what it is called in a refusal.
+        numbers: content of the header.
+        file: its path, for the message.
     """
 
     def refusal(mistake: str) -> RunError:

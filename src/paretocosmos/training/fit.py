@@ -21,7 +21,13 @@ from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.problems import Problem
 from paretocosmos.problems.streams.reading import lost, reports_dead_worker
-from paretocosmos.runs.folders import Job, choose_run_folders, claim_runs, flatten, with_resume_hint
+from paretocosmos.runs.folders import (
+    Job,
+    choose_run_folders,
+    claim_runs,
+    flatten_settings,
+    with_resume_hint,
+)
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import PAGE, Run
 from paretocosmos.runtime.device import SMALL_STEP, lacks_memory, on_capture_stream
@@ -219,7 +225,7 @@ def _agreed(processes: Processes, plans: list[Plan]) -> list[Plan]:
         ).with_hint({"groups": every})
         refusal.shared = True
         raise refusal
-    settings = flatten(plan.configuration.to_dict())
+    settings = flatten_settings(plan.configuration.to_dict())
     facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in OWN_TO_A_PROCESS}
     facts["version of paretocosmos"] = __version__
     facts["data"] = plan.data_hash

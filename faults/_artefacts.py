@@ -17,7 +17,7 @@ import numpy as np
 from faults._mutations import BYTES, JSON, SAFETENSORS, TEXT, Mutate
 from faults._readers import front, opened, table, used
 from faults._trainings import RECIPE, SETTINGS, write_table
-from paretocosmos.paper.collect import collect
+from paretocosmos.paper.collect import collect_results
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.problems import Problem, load_problem
@@ -123,7 +123,7 @@ def _of_cells(folder: Path) -> list[Artefact]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             done = reproduce(small, out=place, device="cpu")
-        return [done.to_dict(), collect(small, place).to_dict()]
+        return [done.to_dict(), collect_results(small, place).to_dict()]
 
     return [Artefact("cell.json", cells, cell, tables, 1, both, fresh=True)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos.errors import ParetoCosmosError
-from paretocosmos.paper.collect import collect
+from paretocosmos.paper.collect import collect_results
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.runs.checkpoint import list_checkpoints
@@ -117,7 +117,7 @@ class Training:
             if (out / name).exists():
                 found[name] = _lasting(json.loads((out / name).read_text()), PASSING_IN_TABLES)
         if self.name.startswith("reproduce"):
-            made = collect(load_recipe(_beside(out) / TWO_CELLS), out)
+            made = collect_results(load_recipe(_beside(out) / TWO_CELLS), out)
             found["tables"] = _lasting(made.to_dict(), PASSING_IN_TABLES)
         return found
 

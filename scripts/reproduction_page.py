@@ -14,7 +14,6 @@ from paretocosmos.paper.published import (
     get_authors_result,
     method_title,
     problem_title,
-    published,
 )
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.paper.report import draw_pictures, list_pictures, render_report
@@ -210,7 +209,7 @@ def reproduction_short() -> Iterator[str]:
         f"Table 1, {runs}{f' of {runs + missing}' if missing else ''} trainings: "
         f"{content['seconds']['training'] / 60:.0f} minutes of training on "
         f"{' and '.join(devices)}. The paper's times for the same trainings, without `clean`, add up "
-        f"to {theirs / 3600:.0f} hours on {published()['table_1']['hardware']}. "
+        f"to {theirs / 3600:.0f} hours on {get_published()['table_1']['hardware']}. "
         f"{fair.count(False)} of {len(fair)} hypervolumes on the fairness sets and "
         f"{images.count(False)} of {len(images)} on pairs of images equal the published ones "
         "within the noise. "

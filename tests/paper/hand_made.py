@@ -16,8 +16,7 @@ from paretocosmos.config.settings import (
 )
 from paretocosmos.config.training import Training
 from paretocosmos.io.files import write_json
-from paretocosmos.paper.recipe import Experiment, Recipe
-from paretocosmos.paper.results import ExperimentResult
+from paretocosmos.paper import Experiment, ExperimentResult, Recipe
 from paretocosmos.pareto import Array, Front, even_rays
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.runs.record import FORMAT

@@ -8,10 +8,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from tests.paper.hand_made import write_recipe
 
-from paretocosmos.paper.collect import collect
-from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
+from paretocosmos.paper import Experiment, Recipe, RecipeResult, collect_results, load_recipe
 from paretocosmos.paper.report import list_pictures, render_report
-from paretocosmos.paper.results import RecipeResult
 
 
 @dataclass
@@ -40,7 +38,7 @@ def collect_recipe(name: str, out: Path, epochs: int | None = None) -> RecipeRes
     """Write two seeds of a recipe of this package and collect them."""
     recipe = load_recipe(name).rehearsal(epochs)
     write_recipe(recipe, out, seeds=recipe.experiments[0].seeds[:2])
-    return collect(recipe, out)
+    return collect_results(recipe, out)
 
 
 def collect_experiments(
@@ -49,7 +47,7 @@ def collect_experiments(
     """Write all seeds of experiments and collect them as a recipe of one's own."""
     recipe = Recipe(name, "Mine", "nowhere", shows, tuple(experiments))
     write_recipe(recipe, out)
-    return collect(recipe, out)
+    return collect_results(recipe, out)
 
 
 def draw_only_picture(result: RecipeResult) -> Figure:

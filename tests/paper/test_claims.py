@@ -8,10 +8,16 @@ import pytest
 from tests.paper.hand_made import result_of as cell
 from tests.paper.hand_made import write_recipe
 
-from paretocosmos.paper.claims import judge_ablation, judge_convergence, judge_fronts
-from paretocosmos.paper.collect import collect
-from paretocosmos.paper.recipe import load_recipe
-from paretocosmos.paper.results import ClaimResult, ExperimentResult, Stage
+from paretocosmos.paper import (
+    ClaimResult,
+    ExperimentResult,
+    Stage,
+    collect_results,
+    judge_ablation,
+    judge_convergence,
+    judge_fronts,
+    load_recipe,
+)
 
 
 def rows_of(claim: ClaimResult) -> list[Any]:
@@ -279,13 +285,13 @@ def test_the_claims_of_a_recipe_are_collected(tmp_path: Path) -> None:
     table, ablation = load_recipe("table_1_small"), load_recipe("figure_ablation")
     for recipe in (table, ablation):
         write_recipe(recipe, tmp_path, seeds=[1, 2])
-    assert [claim.holds for claim in collect(table, tmp_path).claims] == [True, True]
+    assert [claim.holds for claim in collect_results(table, tmp_path).claims] == [True, True]
     write_recipe(table.rehearsal(1), tmp_path, seeds=[1, 2])
-    assert collect(table.rehearsal(1), tmp_path).claims == []
-    claims = collect(ablation, tmp_path).claims
+    assert collect_results(table.rehearsal(1), tmp_path).claims == []
+    claims = collect_results(ablation, tmp_path).claims
     assert len(claims) == 2
     course = load_recipe("figure_convergence")
     write_recipe(course, tmp_path, seeds=[1, 2])
-    assert len(collect(course, tmp_path).claims) == 1
+    assert len(collect_results(course, tmp_path).claims) == 1
     assert len(rows_of(claims[0])) == 6
     assert all(row.span_by_penalty[0] < row.span_by_penalty[-1] for row in rows_of(claims[0]))

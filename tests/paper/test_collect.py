@@ -15,19 +15,25 @@ from tests.paper.hand_made import front_of, write_recipe, write_run
 import paretocosmos
 from paretocosmos.errors import DataError, RunError, UntrustedError
 from paretocosmos.io.files import write_json
-from paretocosmos.paper.collect import (
-    collect,
+from paretocosmos.paper import (
+    Experiment,
+    ExperimentResult,
+    Figure,
+    FinishedRun,
+    Recipe,
+    Spread,
     collect_experiment,
+    collect_results,
+    compare_to_paper,
     compute_mean_course,
     compute_mean_front,
     find_recipes,
+    get_paper_row,
+    get_published,
+    load_known_reasons,
+    load_recipe,
     read_result,
 )
-from paretocosmos.paper.compare import compare_to_paper, load_known_reasons
-from paretocosmos.paper.experiment import FinishedRun
-from paretocosmos.paper.published import get_paper_row, published
-from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
-from paretocosmos.paper.results import ExperimentResult, Figure, Spread
 from paretocosmos.pareto.metrics import hypervolume, span
 
 SEEDS = (1, 2, 3, 4, 42)
@@ -205,7 +211,7 @@ def test_variations_are_for_each_other_but_faces_are_compared_as_they_are(tmp_pa
         recipe = load_recipe(name)
         cell = dataclasses.replace(recipe.experiments[0], settings=settings, seeds=(1,))
         told(cell, tmp_path)
-        collected = collect(dataclasses.replace(recipe, experiments=(cell,)), tmp_path)
+        collected = collect_results(dataclasses.replace(recipe, experiments=(cell,)), tmp_path)
         (against,) = (one.comparison for one in collected.experiments)
         assert (against is None) == (name == "figure_ablation")
 
@@ -353,7 +359,7 @@ def test_a_rehearsal_is_not_compared(tmp_path: Path) -> None:
 def test_a_recipe_is_collected_and_read_again(tmp_path: Path) -> None:
     recipe = load_recipe("table_1")
     write_recipe(recipe, tmp_path, seeds=[1, 2])
-    found = collect(recipe, tmp_path)
+    found = collect_results(recipe, tmp_path)
     assert [cell.name for cell in found.experiments] == [cell.name for cell in recipe.experiments]
     assert all(cell.missing == [3, 4, 42] for cell in found.experiments)
     assert found.seconds.training == pytest.approx(len(recipe.experiments) * (51 + 52) / 5)
@@ -378,16 +384,16 @@ def test_what_no_report_can_show_is_one_sentence(tmp_path: Path) -> None:
     recipe = Recipe("mine", "Mine", "nowhere", "fronts", (Experiment("adult", "cosmos"),))
     write_run(recipe.experiments[0], tmp_path, 1, machine={"device": "cpu", "threads": "many"})
     with pytest.raises(RunError, match=r"`threads\.0`.*train it again"):
-        collect(recipe, tmp_path)
+        collect_results(recipe, tmp_path)
 
 
 def test_nothing_to_collect_is_one_sentence(tmp_path: Path) -> None:
     recipe = load_recipe("intuition")
     with pytest.raises(RunError, match=r"no finished run of `intuition`.*reproduce intuition`$"):
-        collect(recipe, tmp_path)
+        collect_results(recipe, tmp_path)
     write_recipe(recipe.rehearsal(2), tmp_path)
     with pytest.raises(RunError, match="there is a rehearsal, shown with epochs=2") as refused:
-        collect(recipe, tmp_path)
+        collect_results(recipe, tmp_path)
     assert refused.value.hints == {"epochs": "2"}
 
 
@@ -403,7 +409,7 @@ def test_recipes_are_found_where_they_were_begun_or_their_cells_are(tmp_path: Pa
 
 def test_the_paper_s_seeds_are_the_recipe_s() -> None:
     assert {cell.seeds for cell in load_recipe("table_1").experiments} == {
-        tuple(published()["table_1"]["seeds"])
+        tuple(get_published()["table_1"]["seeds"])
     }
 
 

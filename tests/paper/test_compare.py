@@ -20,7 +20,7 @@ from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import Front
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.toys import ToyProblem
-from paretocosmos.runs.load import load_run
+from paretocosmos.runs import load_run
 from paretocosmos.training.compare import BASELINES, COMPARED, Comparison, compare
 from paretocosmos.training.fit import Progress, fit
 from paretocosmos.types import Batch, Outputs, Targets

@@ -17,11 +17,16 @@ from tests.paper.reports import (
 
 from paretocosmos.errors import MissingExtraError
 from paretocosmos.io.files import write_json
+from paretocosmos.paper import (
+    Experiment,
+    RecipeResult,
+    collect_results,
+    load_recipe,
+    read_result,
+    recipe_names,
+)
 from paretocosmos.paper import report as module
-from paretocosmos.paper.collect import collect, read_result
-from paretocosmos.paper.recipe import Experiment, load_recipe, recipe_names
 from paretocosmos.paper.report import list_pictures, render_page, render_report, write_report
-from paretocosmos.paper.results import RecipeResult
 
 EVIL = "<script>alert('x')</script> & `b` | $\\input{/etc/passwd}$ %_#^~ \"q\" ä □"
 
@@ -142,7 +147,7 @@ def test_what_is_missing_failed_or_unexplained_is_told(tmp_path: Path) -> None:
         write_run(first, tmp_path, seed)
     third.folder(tmp_path).mkdir(parents=True)
     write_json(third.folder(tmp_path) / "cell.json", {"error": "the loss became nan"})
-    result = collect(recipe, tmp_path)
+    result = collect_results(recipe, tmp_path)
     section = read_report(result)[-1]
     notes = " ".join(section.notes)
     assert "Failed: PHN-EPO on Adult, paper (`adult-paper/phn_epo`): the loss became nan" in notes
@@ -161,7 +166,7 @@ def test_fewer_seeds_are_marked_beside_others(tmp_path: Path) -> None:
     write_recipe(recipe, tmp_path)
     pareto_mtl = next(e for e in recipe.experiments if e.name == "adult-paper/pareto_mtl")
     (pareto_mtl.runs(tmp_path)[2] / "run.json").unlink()
-    assert read_tables(collect(recipe, tmp_path))[0].rows[3][1].endswith("(2.90) [1 seed]")
+    assert read_tables(collect_results(recipe, tmp_path))[0].rows[3][1].endswith("(2.90) [1 seed]")
 
 
 @pytest.mark.parametrize("name", recipe_names())

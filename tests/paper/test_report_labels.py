@@ -9,9 +9,7 @@ from matplotlib.figure import Figure
 from tests.paper.hand_made import write_recipe
 from tests.paper.reports import Section, collect_experiments, draw_only_picture, read_report
 
-from paretocosmos.paper.collect import collect
-from paretocosmos.paper.recipe import Experiment, Recipe
-from paretocosmos.paper.results import RecipeResult
+from paretocosmos.paper import Experiment, Recipe, RecipeResult, collect_results
 
 FAIR = ("adult", "compas", "default_credit")
 IMAGES = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
@@ -96,7 +94,9 @@ def test_a_rule_makes_another_set_not_another_method(tmp_path: Path) -> None:
     assert [row[3] for row in detailed.rows] == ["2.83 ± 0.03", "2.94 ± 0.02", "–", "–"]
     recipe = Recipe("mine", "Mine", "nowhere", "table", (*cells, Experiment("adult", "cosmos")))
     shutil.rmtree(cells[2].folder(tmp_path))
-    (note,) = (n for n in read_section(collect(recipe, tmp_path)).notes if n.startswith("Missing"))
+    (note,) = (
+        n for n in read_section(collect_results(recipe, tmp_path)).notes if n.startswith("Missing")
+    )
     assert "of each of COSMOS on Multi-MNIST, rule text, paper; COSMOS on Adult." in note
 
 
@@ -227,7 +227,9 @@ def test_missing_cells_are_named_by_their_settings(tmp_path: Path) -> None:
     )
     first = Recipe("mine", "Mine", "nowhere", "ablation", recipe.experiments[:1])
     write_recipe(first, tmp_path)
-    (note,) = (n for n in read_section(collect(recipe, tmp_path)).notes if n.startswith("Missing"))
+    (note,) = (
+        n for n in read_section(collect_results(recipe, tmp_path)).notes if n.startswith("Missing")
+    )
     where = "COSMOS on Adult, paper"
     assert note == (
         f"Missing: seed 1 of {where} (penalty 0, alpha 0.7); {where} (penalty 0.1, alpha 0.1); "

@@ -7,11 +7,15 @@ import pytest
 from tests.paper.hand_made import write_recipe, write_run
 from tests.paper.reports import collect_experiments, read_tables
 
-from paretocosmos.paper.collect import collect
-from paretocosmos.paper.published import get_paper_tasks
-from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
+from paretocosmos.paper import (
+    Experiment,
+    Recipe,
+    RecipeResult,
+    collect_results,
+    get_paper_tasks,
+    load_recipe,
+)
 from paretocosmos.paper.report.formatting import format_ratio
-from paretocosmos.paper.results import RecipeResult
 
 
 def test_a_set_of_table_1_among_faces_has_dashes(tmp_path: Path) -> None:
@@ -72,7 +76,7 @@ def test_a_slower_training_is_no_zero(tmp_path: Path) -> None:
     cell = Experiment("adult", "cosmos", "paper")
     recipe = Recipe("mine", "Mine", "nowhere", "table", (cell,))
     write_run(cell, tmp_path, 1, seconds_to_selected=70.0, seeds_together=1)
-    (row,) = read_tables(collect(recipe, tmp_path))[-2].rows
+    (row,) = read_tables(collect_results(recipe, tmp_path))[-2].rows
     assert row[5:8] == ("70 s", "31 s", "0.44")
 
 
@@ -81,14 +85,14 @@ def test_times_are_marked_by_what_they_were_measured_on(tmp_path: Path) -> None:
     cells = [Experiment("adult", method, "paper") for method in methods]
     recipe = Recipe("mine", "Mine", "nowhere", "table", tuple(cells))
     write_recipe(recipe, tmp_path)
-    found = read_tables(collect(recipe, tmp_path))
+    found = read_tables(collect_results(recipe, tmp_path))
     note = "The paper: an RTX 2080, one seed after another. Ours: NVIDIA H200, 5 seeds together."
     assert found[1].notes == {"*": note}
     assert found[1].rows[-1][1] == "2.20 s (31 s)"
     cpu = {"device": "cpu"}
     write_run(cells[1], tmp_path, 1, machine=cpu)
     write_run(cells[2], tmp_path, 1, machine=cpu, seeds_together=1)
-    found = read_tables(collect(recipe, tmp_path))
+    found = read_tables(collect_results(recipe, tmp_path))
     (note,) = found[1].notes.values()
     known = dict(re.findall(r"\((\w)\) ([^;]+)[;.]", note))
     marks = {row[0]: re.search(r" \((\w)\)$", row[1]) for row in found[1].rows}
@@ -104,7 +108,7 @@ def test_times_are_marked_by_what_they_were_measured_on(tmp_path: Path) -> None:
 def test_tasks_have_a_difference_for_both_methods(tmp_path: Path) -> None:
     recipe = load_recipe("celeba_objectives")
     write_recipe(recipe, tmp_path)
-    content = collect(recipe, tmp_path)
+    content = collect_results(recipe, tmp_path)
     four = next(t for t in read_tables(content) if t.title.startswith("CelebA, 4 tasks"))
     assert four.head[1:] == (
         *("COSMOS", "paper", "difference", "Single Task", "paper", "difference"),
@@ -120,7 +124,7 @@ def test_tasks_have_a_difference_for_both_methods(tmp_path: Path) -> None:
             assert row[start : start + 3] == (f"{100 * one:.2f}", f"{100 * other:.2f}", gap)
     short = load_recipe("celeba_objectives").rehearsal(1)
     write_recipe(short, tmp_path)
-    for table in read_tables(collect(short, tmp_path)):
+    for table in read_tables(collect_results(short, tmp_path)):
         gaps = [at for at, name in enumerate(table.head) if name == "difference"]
         assert len(gaps) == 2
         assert {row[at] for row in table.rows for at in gaps} == {"–"}

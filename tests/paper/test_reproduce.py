@@ -16,12 +16,9 @@ from tests.processes import PATIENCE
 
 from paretocosmos import fit
 from paretocosmos.errors import ConfigurationError, DivergedError, RunError
-from paretocosmos.paper import experiment
-from paretocosmos.paper.experiment import Outcome
-from paretocosmos.paper.recipe import Experiment, Recipe
-from paretocosmos.paper.reproduce import Reproduction, reproduce
-from paretocosmos.runs.checkpoint import list_checkpoints
-from paretocosmos.runs.load import load_run
+from paretocosmos.paper import Experiment, Outcome, Recipe, Reproduction, experiment
+from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.runs import list_checkpoints, load_run
 from paretocosmos.training.progress import Progress
 
 Write = Callable[..., Recipe]
@@ -228,7 +225,6 @@ def test_a_killed_reproduction_goes_on(go: Go, recipe: Write, out: Path, tmp_pat
 import os, signal
 from pathlib import Path
 from paretocosmos.paper.reproduce import reproduce
-from paretocosmos.runs.checkpoint import list_checkpoints
 
 def kill(at):
     if list_checkpoints(Path({str(begun)!r})):

@@ -9,7 +9,7 @@ import pytest
 from torch import nn
 
 from paretocosmos.pareto import Front, even_rays
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run
 from paretocosmos.training.compare import Comparison
 
 

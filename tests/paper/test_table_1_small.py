@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paretocosmos.paper.reproduce import reproduce
-from paretocosmos.runs.load import load_run
+from paretocosmos.runs import load_run
 
 
 @pytest.mark.system

@@ -8,10 +8,8 @@ from typing import Any
 from tests.paper.hand_made import result_of, write_recipe
 from tests.paper.reports import Table, parse_markdown
 
-from paretocosmos.paper.collect import collect
-from paretocosmos.paper.recipe import load_recipe
+from paretocosmos.paper import ExperimentResult, RecipeResult, collect_results, load_recipe
 from paretocosmos.paper.report import render_page, render_report
-from paretocosmos.paper.results import ExperimentResult, RecipeResult
 
 TEXT = {"rule": "text"}
 
@@ -180,14 +178,14 @@ def test_the_harder_draw_is_told_last_and_not_counted() -> None:
 def test_a_rehearsal_and_recipes_without_claims_have_no_verdict(tmp_path: Path) -> None:
     for recipe in (load_recipe("intuition"), load_recipe("table_1_small").rehearsal(1)):
         write_recipe(recipe, tmp_path, seeds=[1, 2])
-        markdown = render_report([collect(recipe, tmp_path)])
+        markdown = render_report([collect_results(recipe, tmp_path)])
         assert "The verdict" not in markdown
 
 
 def test_a_report_begins_with_it(tmp_path: Path) -> None:
     recipe = load_recipe("table_1_text")
     write_recipe(recipe, tmp_path, seeds=[1, 2])
-    markdown = render_report([collect(recipe, tmp_path)], opening="What this is.")
+    markdown = render_report([collect_results(recipe, tmp_path)], opening="What this is.")
     titles = ["The verdict", "Table 1's pairs of images on a harder draw"]
     assert re.findall(r"^(?:## (.*)|What this is\.)$", markdown, re.MULTILINE) == [
         *(titles[0], "", titles[1]),

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from paretocosmos.paper import scheduling
-from paretocosmos.paper.experiment import ReproduceOptions
-from paretocosmos.paper.recipe import Recipe
-from paretocosmos.paper.reproduce import Reproduction, reproduce
-from paretocosmos.runs.checkpoint import find_newest_checkpoint
+from paretocosmos.paper import Recipe, ReproduceOptions, Reproduction, scheduling
+from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.runs import find_newest_checkpoint
 
 Write = Callable[..., Recipe]
 

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from paretocosmos.errors import RunError
-from paretocosmos.runs.checkpoint import (
+from paretocosmos.runs import (
     TrainingState,
     load_checkpoint,
     load_tensors,

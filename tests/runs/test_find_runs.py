@@ -7,7 +7,7 @@ import pytest
 from tests.strangers import copy
 
 from paretocosmos.errors import RunError
-from paretocosmos.runs.folders import split_runs
+from paretocosmos.runs import split_runs
 
 
 def test_finished_and_begun_runs_are_told_apart(toy: Path, tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from tests.small import plan_of
 
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import RunError
-from paretocosmos.runs.folders import choose_folder, refuse_other
-from paretocosmos.runs.record import begin_record
+from paretocosmos.runs import begin_record, choose_folder, refuse_other
 from paretocosmos.training.fit import fit
 
 

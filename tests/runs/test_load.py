@@ -14,8 +14,7 @@ from paretocosmos import fit, load_run
 from paretocosmos.cli.summary import print_run
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.nn.backbones.tabular import Tabular
-from paretocosmos.runs import checkpoint
-from paretocosmos.runs.checkpoint import save_tensors
+from paretocosmos.runs import checkpoint, save_tensors
 
 
 @pytest.mark.parametrize("name", ["front.json", "front_val.json"])
@@ -113,8 +112,10 @@ def test_weights_larger_than_the_network_are_refused_unread(
     more = {"more": torch.zeros(3_000_000)}
     save_file(load_file(file) | more, file, metadata={"paretocosmos": "{}"})
     change(run.folder, lambda record: None)
-    monkeypatch.setattr("paretocosmos.runs.record.hash_file", lambda _: pytest.fail("it was hashed"))
-    monkeypatch.setattr(checkpoint, "_read", lambda *_, **__: pytest.fail("it was read"))
+    monkeypatch.setattr(
+        "paretocosmos.runs.record.hash_file", lambda _: pytest.fail("it was hashed")
+    )
+    monkeypatch.setattr(checkpoint, "_read_tensors", lambda *_, **__: pytest.fail("it was read"))
     with pytest.raises(RunError, match="do not fit the network"):
         load_run(run.folder, model=run.model if handed_over else None)
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import paretocosmos
+from paretocosmos.runs import get_provenance
 from paretocosmos.runs import provenance as module
-from paretocosmos.runs.provenance import get_provenance
 
 CPU = torch.device("cpu")
 

@@ -30,10 +30,8 @@ from paretocosmos.nn.conditioning import Concat
 from paretocosmos.pareto import Front, sample_rays
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.runs.checkpoint import find_newest_checkpoint, list_checkpoints
-from paretocosmos.runs.load import load_run
+from paretocosmos.runs import Run, find_newest_checkpoint, list_checkpoints, load_run
 from paretocosmos.runs.record import FORMAT
-from paretocosmos.runs.run import Run
 from paretocosmos.training.fit import Progress, fit
 
 # Short batches, several rays, and a validation that is not in every epoch.
@@ -193,7 +191,6 @@ def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
         code = f"""
 import time
 from pathlib import Path
-from paretocosmos.runs.checkpoint import list_checkpoints
 from paretocosmos.training.fit import fit
 
 def wait(at):  # so that it cannot end before it is killed, however long that takes

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 
 from paretocosmos import Run
 from paretocosmos.errors import RunError
-from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors, save_tensors
+from paretocosmos.runs import find_newest_checkpoint, load_tensors, save_tensors
 from paretocosmos.training.compare import compare
 from paretocosmos.training.fit import fit
 

@@ -14,7 +14,8 @@ from faults.kills import inflict
 from tests.resumed import results, stop_at
 
 from paretocosmos.errors import CheckpointWarning, RunError
-from paretocosmos.runs.checkpoint import (
+from paretocosmos.runs import (
+    Run,
     checkpoint_path,
     clean_run_folder,
     find_common_epoch,
@@ -26,7 +27,6 @@ from paretocosmos.runs.checkpoint import (
     remove_other_checkpoints,
     save_tensors,
 )
-from paretocosmos.runs.run import Run
 from paretocosmos.training.fit import fit
 
 SETTINGS: dict[str, Any] = {"hidden": (4,), "batch_size": 128, "rays": 3, "reference": (9.0, 9.0)}

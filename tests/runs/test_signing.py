@@ -26,7 +26,7 @@ from paretocosmos.io.signatures import (
     read_private_key,
     read_public_key,
 )
-from paretocosmos.runs.signing import sign_run
+from paretocosmos.runs import sign_run
 from paretocosmos.serving import Settings
 from paretocosmos.serving.service import Service
 

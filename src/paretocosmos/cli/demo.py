@@ -12,19 +12,15 @@ from rich.table import Table
 from paretocosmos.cli.console import (
     escape,
     get_stdout,
+    print_error,
     print_json,
     print_markup,
     print_next_command,
     print_note,
-    print_path,
     print_table,
 )
 from paretocosmos.cli.options import AsJson
-from paretocosmos.cli.reproduction_view import (
-    end_interrupted_recipe,
-    exit_on_failures,
-    show_experiments,
-)
+from paretocosmos.cli.reproduction_view import show_experiments
 from paretocosmos.cli.results import describe_heading, list_consequences, print_consequences
 from paretocosmos.cli.summary import summarize_run
 from paretocosmos.io.progress import status
@@ -37,24 +33,24 @@ if TYPE_CHECKING:
 
 def demo(
     out: Annotated[
-        Path, typer.Option(help="The folder for the results; finished trainings are kept.")
+        Path, typer.Option(help="The folder of the demonstration; what is finished is kept.")
     ] = Path("runs/demo"),
     as_json: AsJson = False,
 ) -> None:
-    """Train COSMOS as published on three fairness data sets, and show the default on one.
+    """Train COSMOS as published on three sets, beside the paper's numbers; then the default.
 
-    Prints the hypervolumes beside the paper's, and writes one page with everything. The data and
-    the default's network come with the package; it takes about a minute on a CPU.
+    The three fairness sets and the default's network come with the package. Runs on the CPU, in
+    seconds, and writes one page with both.
     """
     from paretocosmos.paper import demo as paper
-    from paretocosmos.paper.collect import collect
+    from paretocosmos.paper.collect import collect_results
     from paretocosmos.paper.reproduce import reproduce
 
     started = time.perf_counter()
     recipe = paper.load_demo_recipe()
     try:
         with sigterm_as_interrupt(), show_experiments(quiet=as_json) as show:
-            reproduction = reproduce(
+            done = reproduce(
                 recipe,
                 out=out,
                 device="cpu",
@@ -62,46 +58,51 @@ def demo(
                 progress=show,
             )
     except KeyboardInterrupt:
-        raise end_interrupted_recipe(out) from None
-    exit_on_failures(reproduction)
+        print_note(
+            f"interrupted; finished experiments are in {out}: run the same command to continue"
+        )
+        raise typer.Exit(130) from None
+    for name, why in done.failures.items():
+        print_error(f"{name}: {why}")
+    if done.failures:
+        raise typer.Exit(1)
     folder = out.expanduser()
     with status("writing the page"):
         run = load("adult")
-        # with the problem itself, whose labels are plainer than the names of metrics
-        run = dataclasses.replace(run, trained_on=run.problem())
-        result = collect(recipe, folder)
-        seconds = {name: status.seconds for name, status in reproduction.statuses.items()}
-        comparison = paper.build_comparison_table(result, seconds)
-        notes = paper.write_demo(
-            folder, result, comparison, run, describe_heading(run), list_consequences(run)
+        run = dataclasses.replace(run, trained_on=run.problem())  # whose words are printed
+        result = collect_results(recipe, folder)
+        seconds = {name: one.seconds for name, one in done.statuses.items()}
+        compared = paper.build_comparison_table(result, seconds)
+        missing = paper.write_demo(
+            folder, result, compared, run, describe_heading(run), list_consequences(run)
         )
-    for note in notes:
-        print_note(note)
+    for sentence in missing:
+        print_note(sentence)
     page = folder / paper.PAGE
     if as_json:
-        published = [status.to_dict() for status in reproduction.statuses.values()]
+        published = [one.to_dict() for one in done.statuses.values()]
         print_json({"page": str(page), "cells": published, "default": summarize_run(run)})
         return
-    _print_comparison(comparison)
+    _print_compared(compared)
     print_consequences(run)
     console = get_stdout()
     print_markup(console, f"\n{escape(paper.DIFFERENCE)}")
-    print_markup(console, f"[bold]total time[/]  {time.perf_counter() - started:.0f} s")
-    print_path("page", page)
+    print_markup(console, f"[bold]all of it[/]  {time.perf_counter() - started:.0f} s")
+    print_markup(console, f"[bold]page[/]  {escape(page)}")
     print_next_command("train", "adult")
 
 
-def _print_comparison(comparison: "ComparisonTable") -> None:
+def _print_compared(compared: "ComparisonTable") -> None:
     """Print the hypervolumes of COSMOS beside the paper's."""
     console = get_stdout()
     print_markup(console, "[bold]COSMOS as published[/]")
-    print_markup(console, escape(comparison.title))
+    print_markup(console, escape(compared.title))
     table = Table(box=None, padding=(0, 2), header_style="bold")
-    for index, name in enumerate(comparison.head):
-        table.add_column(name, justify="left" if index == 0 else "right", no_wrap=True)
-    for row in comparison.rows:
+    for number, name in enumerate(compared.head):
+        table.add_column(name, justify="left" if number == 0 else "right", no_wrap=True)
+    for row in compared.rows:
         table.add_row(*map(escape, row))
     print_table(console, table)
-    for mark, sentence in comparison.notes:
+    for mark, sentence in compared.notes:
         print_markup(console, escape(f"({mark}) {sentence}"))
     console.print()

@@ -10,7 +10,7 @@ from typing import get_type_hints
 import numpy as np
 
 from paretocosmos import registry
-from paretocosmos.paper.published import method_title, published
+from paretocosmos.paper.published import get_published, method_title
 from paretocosmos.paper.results import (
     DEVIATIONS,
     AblationRow,
@@ -105,7 +105,7 @@ def judge_fronts(experiments: Sequence[ExperimentResult]) -> list[ClaimResult]:
             scope = f"{_count(len(rows), 'comparison')} on {_describe_benchmarks(rows)}{tail}."
             claims.append(
                 ClaimResult(
-                    claim=str(published()["claims"][name]),
+                    claim=str(get_published()["claims"][name]),
                     holds=holds,
                     deviations=DEVIATIONS,
                     sentence=f"{scope} {verdict}",
@@ -162,7 +162,7 @@ def _claim(name: str, rows: Sequence[AblationRow | ConvergenceRow], rule: str = 
     sentences += [f"Does not hold on {_titles(false)}."] if false else []
     sentences += [f"Open, within the noise, on {_titles(undecided)}."] if undecided else []
     return ClaimResult(
-        claim=str(published()["claims"][name]),
+        claim=str(get_published()["claims"][name]),
         holds=False if false else None if undecided or not rows else True,
         sentence=" ".join(sentences) or "Too few experiments are trained to decide.",
         rows=[*rows],

@@ -80,7 +80,7 @@ JUDGES: dict[str, Callable[[Sequence[ExperimentResult]], list[ClaimResult]]] = {
 }
 
 
-def collect(
+def collect_results(
     recipe: Recipe, out: Path, *, trust: Collection[str] = (), verify: str | Path | None = None
 ) -> RecipeResult:
     """Collect the numbers of a recipe from its run folders.
@@ -130,7 +130,7 @@ def collect(
 
 
 def read_result(path: Path, *, trust: Collection[str] = ()) -> RecipeResult:
-    """Read results that `collect` gave, from a file.
+    """Read results that `collect_results` gave, from a file.
 
     Args:
         path: the file.

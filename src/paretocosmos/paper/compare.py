@@ -13,7 +13,6 @@ from paretocosmos.paper.published import (
     get_paper_row,
     get_paper_tasks,
     is_face_problem,
-    published,
 )
 from paretocosmos.paper.results import (
     DEVIATIONS,
@@ -119,7 +118,7 @@ def _judge_volume(result: ExperimentResult, figure: Figure, std: float | None) -
     update: dict[str, Any] = {"paper_std": std}
     if figure.paper is not None and figure.difference is not None:
         digit = LAST_DIGIT_OF_FACES if is_face_problem(result.problem) else LAST_DIGIT
-        seeds = len(published()["table_1"]["seeds"])
+        seeds = len(get_published()["table_1"]["seeds"])
         theirs = Spread(mean=figure.paper, std=std, each=[figure.paper] * seeds)
         noise = compute_difference_deviation(result.volume, theirs) or 0.0
         update["allowed"] = digit / 2 + DEVIATIONS * noise

@@ -56,7 +56,7 @@ def build_comparison_table(result: RecipeResult, seconds: Mapping[str, float]) -
     """Build a table of our hypervolumes, the paper's and the time, a row for each set.
 
     Args:
-        result: what `collect` returned for `load_demo_recipe`.
+        result: what `collect_results` returned for `load_demo_recipe`.
         seconds: what each experiment took, by its name.
     """
     notes = Footnotes()
@@ -90,7 +90,7 @@ def write_demo(
 
     Args:
         out: the folder of the demonstration.
-        result: what `collect` returned for `load_demo_recipe`.
+        result: what `collect_results` returned for `load_demo_recipe`.
         table: what `build_comparison_table` returned.
         run: the default's.
         heading: what stands above its consequences.

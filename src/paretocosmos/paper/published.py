@@ -10,10 +10,10 @@ from paretocosmos import registry
 
 
 @cache
-def published() -> Mapping[str, Any]:
+def get_published() -> Mapping[str, Any]:
     """Return everything in ``published.toml``, by table.
 
-    >>> published()["table_1"]["problems"]["adult"]["cosmos"]["hypervolume"]
+    >>> get_published()["table_1"]["problems"]["adult"]["cosmos"]["hypervolume"]
     3.34
     """
     text = files("paretocosmos.paper").joinpath("published.toml").read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def get_paper_row(problem: str, method: str) -> Mapping[str, float] | None:
     11880.0
     """
     for table in ("table_1", "table_celeba"):
-        row = published()[table]["problems"].get(problem, {}).get(method)
+        row = get_published()[table]["problems"].get(problem, {}).get(method)
         if row is not None:
             numbers = {key: value for key, value in row.items() if key != "hours"}
             if "hours" in row:
@@ -45,7 +45,9 @@ def get_paper_tasks(problem: str, method: str) -> Sequence[float] | None:
     [0.0316, 0.0393, 0.0528]
     """
     for table in ("celeba_objectives", "celeba_ten"):
-        rates: Sequence[float] | None = published()[table]["problems"].get(problem, {}).get(method)
+        rates: Sequence[float] | None = (
+            get_published()[table]["problems"].get(problem, {}).get(method)
+        )
         if rates is not None:
             return rates
     return None
@@ -59,13 +61,13 @@ def get_authors_result(problem: str) -> float | None:
     >>> get_authors_result("multi_mnist")
     2.8125
     """
-    hypervolume: float | None = published()["authors_code"]["cosmos"].get(problem)
+    hypervolume: float | None = get_published()["authors_code"]["cosmos"].get(problem)
     return hypervolume
 
 
 def is_face_problem(problem: str) -> bool:
     """Return True for the problems of the paper's table of CelebA."""
-    return problem in published()["table_celeba"]["problems"]
+    return problem in get_published()["table_celeba"]["problems"]
 
 
 def method_title(name: str) -> str:
@@ -74,7 +76,7 @@ def method_title(name: str) -> str:
     >>> method_title("phn_ls"), method_title("mine:Own")
     ('PHN-LS', 'mine:Own')
     """
-    return str(published()["titles"]["methods"].get(name, name))
+    return str(get_published()["titles"]["methods"].get(name, name))
 
 
 def problem_title(name: str) -> str:
@@ -83,7 +85,7 @@ def problem_title(name: str) -> str:
     >>> problem_title("compas"), problem_title("mine:own")
     ('COMPAS', 'mine:own')
     """
-    return str(published()["titles"]["problems"].get(name, name))
+    return str(get_published()["titles"]["problems"].get(name, name))
 
 
 def device_title(name: str) -> str:

@@ -1,1 +1,86 @@
-"""Runs: one training and its folder."""
+"""Runs: one training and its folder, written, read back, resumed and signed."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paretocosmos.runs.checkpoint import (
+        TrainingState,
+        checkpoint_path,
+        clean_run_folder,
+        find_common_epoch,
+        find_flaw,
+        find_newest_checkpoint,
+        group_by_epoch,
+        list_checkpoints,
+        load_checkpoint,
+        load_tensors,
+        remove_other_checkpoints,
+        save_checkpoint,
+        save_tensors,
+    )
+    from paretocosmos.runs.folders import choose_folder, refuse_other, split_runs
+    from paretocosmos.runs.load import load_run, problem_from_rows
+    from paretocosmos.runs.provenance import get_provenance
+    from paretocosmos.runs.record import begin_record, list_validation_fronts
+    from paretocosmos.runs.run import Run
+    from paretocosmos.runs.signing import sign_run
+
+__all__ = [
+    "Run",
+    "TrainingState",
+    "begin_record",
+    "checkpoint_path",
+    "choose_folder",
+    "clean_run_folder",
+    "find_common_epoch",
+    "find_flaw",
+    "find_newest_checkpoint",
+    "get_provenance",
+    "group_by_epoch",
+    "list_checkpoints",
+    "list_validation_fronts",
+    "load_checkpoint",
+    "load_run",
+    "load_tensors",
+    "problem_from_rows",
+    "refuse_other",
+    "remove_other_checkpoints",
+    "save_checkpoint",
+    "save_tensors",
+    "sign_run",
+    "split_runs",
+]
+
+_MODULES = {
+    "Run": "run",
+    "TrainingState": "checkpoint",
+    "begin_record": "record",
+    "checkpoint_path": "checkpoint",
+    "choose_folder": "folders",
+    "clean_run_folder": "checkpoint",
+    "find_common_epoch": "checkpoint",
+    "find_flaw": "checkpoint",
+    "find_newest_checkpoint": "checkpoint",
+    "get_provenance": "provenance",
+    "group_by_epoch": "checkpoint",
+    "list_checkpoints": "checkpoint",
+    "list_validation_fronts": "record",
+    "load_checkpoint": "checkpoint",
+    "load_run": "load",
+    "load_tensors": "checkpoint",
+    "problem_from_rows": "load",
+    "refuse_other": "folders",
+    "remove_other_checkpoints": "checkpoint",
+    "save_checkpoint": "checkpoint",
+    "save_tensors": "checkpoint",
+    "sign_run": "signing",
+    "split_runs": "folders",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name when it is first asked for: importing the package stays cheap."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -36,7 +36,7 @@ def write_report(results: Sequence[RecipeResult], folder: Path) -> list[str]:
     for each recipe, and its figures as PNG and PDF in ``figures``.
 
     Args:
-        results: what `collect` returned for each recipe.
+        results: what `collect_results` returned for each recipe.
         folder: where it goes.
 
     Returns:

@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from paretocosmos.io import palette
-from paretocosmos.paper.published import device_title, format_settings, method_title, published
+from paretocosmos.paper.published import device_title, format_settings, get_published, method_title
 from paretocosmos.paper.report import formatting, tables
 from paretocosmos.paper.report.figures import Picture
 from paretocosmos.paper.report.verdict import arrange_verdict
@@ -36,7 +36,7 @@ def render_report(
     """Render a report of some recipes as Markdown: the verdict, and a section for each.
 
     Args:
-        results: what `collect` returned for each recipe.
+        results: what `collect_results` returned for each recipe.
         pictures: of each recipe, by its name.
         title: of the page.
         opening: Markdown that stands after the verdict.
@@ -110,7 +110,7 @@ def _create_environment() -> jinja2.Environment:
         "NONE": formatting.NONE,
         "Footnotes": tables.Footnotes,
         "method_title": method_title,
-        "published": published(),
+        "published": get_published(),
         "format_epochs": format_epochs,
         **{
             function.__name__: function

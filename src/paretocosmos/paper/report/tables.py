@@ -17,7 +17,6 @@ from paretocosmos.paper.published import (
     get_paper_tasks,
     method_title,
     problem_title,
-    published,
 )
 from paretocosmos.paper.report.formatting import NONE, format_difference, format_rate, format_spread
 from paretocosmos.paper.results import (
@@ -57,7 +56,7 @@ class Footnotes:
 def sort_methods(experiments: Iterable[ExperimentResult]) -> list[str]:
     """Return the methods of experiments in the order of the paper's table, others after them."""
     methods = dict.fromkeys(experiment.method for experiment in experiments)
-    in_paper = [method for method in published()["titles"]["methods"] if method in methods]
+    in_paper = [method for method in get_published()["titles"]["methods"] if method in methods]
     return list(dict.fromkeys([*in_paper, *methods]))
 
 
@@ -279,7 +278,7 @@ def arrange_faces(result: RecipeResult) -> dict[str, Any]:
     return {
         "pairs": pairs,
         "narrow": narrow,
-        "overhead": f"{published()['table_celeba']['overhead']:.0%}",
+        "overhead": f"{get_published()['table_celeba']['overhead']:.0%}",
         "task_tables": list(_list_task_tables(result.done, labels, set(told))),
     }
 

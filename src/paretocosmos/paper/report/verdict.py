@@ -37,7 +37,7 @@ def arrange_verdict(results: Sequence[RecipeResult]) -> dict[str, Any] | None:
     """Arrange the verdict; `None` where no number and no claim of the paper was judged.
 
     Args:
-        results: what `collect` returned for each recipe; rehearsals are left aside.
+        results: what `collect_results` returned for each recipe; rehearsals are left aside.
     """
     finished = [result for result in results if result.rehearsal is None]
     by_name: dict[str, ExperimentResult] = {}

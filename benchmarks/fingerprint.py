@@ -24,8 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from paretocosmos.problems.images.composites import RULES, Rule, _draw, _paint
-from paretocosmos.problems.images.files import read_pair
+from paretocosmos.problems.images import RULES, Rule, draw_recipes, paint_images, read_pair
 from paretocosmos.runs.provenance import get_provenance
 
 Numbers = npt.NDArray[np.float64]
@@ -206,16 +205,18 @@ def drawn(
     seed: int = 1,
 ) -> Numbers:
     """Means and deviations ``[2, 4]`` on composites drawn by a rule, as the library draws them."""
-    recipe = _draw(first[1], second[1], rule, different=different, copies=2, stream=[seed, 1])
+    recipe = draw_recipes(
+        first[1], second[1], rule, different=different, copies=2, stream=[seed, 1]
+    )
     return composed(first, second, recipe, judge)
 
 
 def composed(
     first: Labelled, second: Labelled, recipe: npt.NDArray[np.int64], judge: Callable[..., Numbers]
 ) -> Numbers:
-    """Means and deviations ``[2, 4]`` on composites that are made as `_draw` says."""
+    """Means and deviations ``[2, 4]`` on composites that are made as `draw_recipes` says."""
     images = np.zeros((recipe.shape[1], SIDE, SIDE), np.uint8)
-    _paint(first[0], second[0], recipe, images)
+    paint_images(first[0], second[0], recipe, images)
     labels = [
         torch.from_numpy(of[1][rows].astype(np.int64))
         for of, rows in zip((first, second), recipe[:2], strict=True)

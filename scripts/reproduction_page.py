@@ -12,6 +12,7 @@ from paretocosmos.paper.collect import read_result, sort_recipes
 from paretocosmos.paper.published import (
     device_title,
     get_authors_result,
+    get_published,
     method_title,
     problem_title,
 )

@@ -5,7 +5,12 @@ import re
 import pytest
 
 from paretocosmos import registry
-from paretocosmos.paper import get_authors_result, get_paper_row, get_paper_tasks
+from paretocosmos.paper import (
+    get_authors_result,
+    get_paper_row,
+    get_paper_tasks,
+    get_published,
+)
 
 PROBLEMS = (
     "adult",

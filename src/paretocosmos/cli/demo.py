@@ -12,15 +12,19 @@ from rich.table import Table
 from paretocosmos.cli.console import (
     escape,
     get_stdout,
-    print_error,
     print_json,
     print_markup,
     print_next_command,
     print_note,
+    print_path,
     print_table,
 )
 from paretocosmos.cli.options import AsJson
-from paretocosmos.cli.reproduction_view import show_experiments
+from paretocosmos.cli.reproduction_view import (
+    end_interrupted_recipe,
+    exit_on_failures,
+    show_experiments,
+)
 from paretocosmos.cli.results import describe_heading, list_consequences, print_consequences
 from paretocosmos.cli.summary import summarize_run
 from paretocosmos.io.progress import status
@@ -33,14 +37,14 @@ if TYPE_CHECKING:
 
 def demo(
     out: Annotated[
-        Path, typer.Option(help="The folder of the demonstration; what is finished is kept.")
+        Path, typer.Option(help="The folder for the results; finished trainings are kept.")
     ] = Path("runs/demo"),
     as_json: AsJson = False,
 ) -> None:
-    """Train COSMOS as published on three sets, beside the paper's numbers; then the default.
+    """Train COSMOS as published on three fairness data sets, and show the default on one.
 
-    The three fairness sets and the default's network come with the package. Runs on the CPU, in
-    seconds, and writes one page with both.
+    Prints the hypervolumes beside the paper's, and writes one page with everything. The data and
+    the default's network come with the package; it takes about a minute on a CPU.
     """
     from paretocosmos.paper import demo as paper
     from paretocosmos.paper.collect import collect_results
@@ -50,7 +54,7 @@ def demo(
     recipe = paper.load_demo_recipe()
     try:
         with sigterm_as_interrupt(), show_experiments(quiet=as_json) as show:
-            done = reproduce(
+            reproduction = reproduce(
                 recipe,
                 out=out,
                 device="cpu",
@@ -58,51 +62,46 @@ def demo(
                 progress=show,
             )
     except KeyboardInterrupt:
-        print_note(
-            f"interrupted; finished experiments are in {out}: run the same command to continue"
-        )
-        raise typer.Exit(130) from None
-    for name, why in done.failures.items():
-        print_error(f"{name}: {why}")
-    if done.failures:
-        raise typer.Exit(1)
+        raise end_interrupted_recipe(out) from None
+    exit_on_failures(reproduction)
     folder = out.expanduser()
     with status("writing the page"):
         run = load("adult")
-        run = dataclasses.replace(run, trained_on=run.problem())  # whose words are printed
+        # with the problem itself, whose labels are plainer than the names of metrics
+        run = dataclasses.replace(run, trained_on=run.problem())
         result = collect_results(recipe, folder)
-        seconds = {name: one.seconds for name, one in done.statuses.items()}
-        compared = paper.build_comparison_table(result, seconds)
-        missing = paper.write_demo(
-            folder, result, compared, run, describe_heading(run), list_consequences(run)
+        seconds = {name: status.seconds for name, status in reproduction.statuses.items()}
+        comparison = paper.build_comparison_table(result, seconds)
+        notes = paper.write_demo(
+            folder, result, comparison, run, describe_heading(run), list_consequences(run)
         )
-    for sentence in missing:
-        print_note(sentence)
+    for note in notes:
+        print_note(note)
     page = folder / paper.PAGE
     if as_json:
-        published = [one.to_dict() for one in done.statuses.values()]
+        published = [status.to_dict() for status in reproduction.statuses.values()]
         print_json({"page": str(page), "cells": published, "default": summarize_run(run)})
         return
-    _print_compared(compared)
+    _print_comparison(comparison)
     print_consequences(run)
     console = get_stdout()
     print_markup(console, f"\n{escape(paper.DIFFERENCE)}")
-    print_markup(console, f"[bold]all of it[/]  {time.perf_counter() - started:.0f} s")
-    print_markup(console, f"[bold]page[/]  {escape(page)}")
+    print_markup(console, f"[bold]total time[/]  {time.perf_counter() - started:.0f} s")
+    print_path("page", page)
     print_next_command("train", "adult")
 
 
-def _print_compared(compared: "ComparisonTable") -> None:
+def _print_comparison(comparison: "ComparisonTable") -> None:
     """Print the hypervolumes of COSMOS beside the paper's."""
     console = get_stdout()
     print_markup(console, "[bold]COSMOS as published[/]")
-    print_markup(console, escape(compared.title))
+    print_markup(console, escape(comparison.title))
     table = Table(box=None, padding=(0, 2), header_style="bold")
-    for number, name in enumerate(compared.head):
-        table.add_column(name, justify="left" if number == 0 else "right", no_wrap=True)
-    for row in compared.rows:
+    for index, name in enumerate(comparison.head):
+        table.add_column(name, justify="left" if index == 0 else "right", no_wrap=True)
+    for row in comparison.rows:
         table.add_row(*map(escape, row))
     print_table(console, table)
-    for mark, sentence in compared.notes:
+    for mark, sentence in comparison.notes:
         print_markup(console, escape(f"({mark}) {sentence}"))
     console.print()

@@ -13,9 +13,9 @@ from paretocosmos.cli.console import (
     print_markup,
     print_next_command,
     print_note,
-    repeat_options,
+    print_path,
 )
-from paretocosmos.cli.options import AsJson, Trust, Verify, parse_integers
+from paretocosmos.cli.options import AsJson, Trust, Verify, format_options, parse_seeds
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import path_exists, user_path
 from paretocosmos.paper.recipe import load_recipe
@@ -35,57 +35,56 @@ def report(
         "reproduction"
     ),
     seeds: Annotated[
-        str | None, typer.Option(help="Instead of the recipe's seeds, as 1,2,3.")
+        str | None, typer.Option(help="Seeds instead of the recipe's, e.g. 1,2,3.")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="The epochs of a rehearsal to report on.")
+        int | None, typer.Option(help="Report on the rehearsal with so many epochs.")
     ] = None,
     trust: Trust = None,
     verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare what was reproduced with the paper: Markdown, HTML, JSON and figures."""
+    """Compare reproduced results with the paper's, in Markdown, HTML, JSON and figures."""
     from paretocosmos.paper.collect import collect_results, find_recipes
     from paretocosmos.paper.report import write_report
 
     folder = user_path(out)
-    path_exists(folder)  # or a sentence why it cannot be looked at
-    wanted = (
-        [load_recipe(recipe, trust=trust or ()).rehearsal(epochs)]
-        if recipe
-        else find_recipes(folder, epochs)
-    )
-    if not wanted:
+    path_exists(folder)  # raises if the folder cannot be read
+    if recipe:
+        recipes = [load_recipe(recipe, trust=trust or ()).rehearsal(epochs)]
+    else:
+        recipes = find_recipes(folder, epochs)
+    if not recipes:
         raise RunError(
-            f"`{folder}` has no recipe of this package that was started: train one with "
-            "`paretocosmos reproduce`, name your own recipe file, or give the folder with --out"
+            f"`{folder}` has no results of this package's recipes: train one with `paretocosmos "
+            "reproduce`, name your own recipe file, or give the folder with --out"
         )
-    asked = None if seeds is None else parse_integers(seeds)
+    parsed_seeds = parse_seeds(seeds)
     results = [
-        collect_results(one.with_seeds(asked), folder, trust=trust or (), verify=verify)
-        for one in wanted
+        collect_results(item.with_seeds(parsed_seeds), folder, trust=trust or (), verify=verify)
+        for item in recipes
     ]
-    place = wanted[0].root(folder) / "report"
-    for said in write_report(results, place):
-        print_note(said)
+    report_folder = recipes[0].root(folder) / "report"
+    for note in write_report(results, report_folder):
+        print_note(note)
     if as_json:
         print_json([result.to_dict() for result in results])
+        return
+    print_report(results, report_folder)
+    incomplete = [
+        result.recipe
+        for result in results
+        if any(experiment.missing for experiment in result.experiments)
+    ]
+    if incomplete:
+        given = format_options(out=out, seeds=seeds, epochs=epochs)
+        print_next_command("reproduce", incomplete[0], *given)
     else:
-        print_report(results, place)
-        left = [
-            result.recipe for result in results if any(cell.missing for cell in result.experiments)
-        ]
-        more = ["--out", out, *repeat_options(seeds, epochs)]
-        print_next_command(*(("reproduce", left[0], *more) if left else ("list", "recipes")))
+        print_next_command("list", "recipes")
 
 
 def print_report(results: "Sequence[RecipeResult]", folder: Path) -> None:
-    """Print a few lines for each recipe.
-
-    Args:
-        results: what `collect_results` gave for each recipe.
-        folder: where the report is.
-    """
+    """Print a few lines for each recipe, and where the report is."""
     from paretocosmos.paper.report import describe_progress
 
     console = get_stdout()
@@ -97,4 +96,4 @@ def print_report(results: "Sequence[RecipeResult]", folder: Path) -> None:
         console.print(f"  {describe_progress(result.experiments)}")
         for claim in result.claims if epochs is None else ():
             print_markup(console, escape(f"{claim.claim} {claim.sentence}"))
-    console.print(f"[bold]report[/]  {escape(folder / 'report.html')}", soft_wrap=True)
+    print_path("report", folder / "report.html")

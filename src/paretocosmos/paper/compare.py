@@ -12,6 +12,7 @@ from paretocosmos.paper.published import (
     format_settings,
     get_paper_row,
     get_paper_tasks,
+    get_published,
     is_face_problem,
 )
 from paretocosmos.paper.results import (

@@ -15,6 +15,7 @@ from paretocosmos.paper.published import (
     format_settings,
     format_value,
     get_paper_tasks,
+    get_published,
     method_title,
     problem_title,
 )

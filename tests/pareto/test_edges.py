@@ -13,7 +13,7 @@ from paretocosmos.pareto.metrics import (
     angle,
     dominated_share,
     hypervolume,
-    inverted_pairs,
+    inverted_share,
     normalised_hypervolume,
     range_covered,
 )
@@ -144,7 +144,7 @@ class TestMetrics:
     def test_equal_values_are_in_order(self) -> None:
         front = front_of([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]])
         draws = np.stack([front.values] * 10)
-        assert inverted_pairs(front, draws).count.tolist() == [0, 0]
+        assert inverted_share(front, draws).tolist() == [0, 0]
 
     def test_small_values_have_an_angle(self) -> None:
         # (0, 0.01) lies 45 degrees from (0.5, 0.5)

@@ -282,6 +282,5 @@ def _evaluate_ray(
         reference=problem.reference,
         score_batch=size,
         split=split,
-        provenance=None,
     )
     return dataclasses.replace(get_point(front, 0), intervals=ends)

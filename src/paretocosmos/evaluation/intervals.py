@@ -176,7 +176,7 @@ def draw_paired_scores(
     """Compute metrics on samples drawn again with replacement, the same ones for every ray.
 
     The difference of two rays is known better than either: a sample that is easy for one is so for
-    the other. `pareto.metrics.inverted_pairs` and `dominated_share` take such draws.
+    the other. `pareto.metrics.inverted_share` and `dominated_share` take such draws.
 
     Args:
         metrics: what to compute; scores of objectives for the values of a front.

@@ -14,43 +14,6 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
 
 
-def score_outputs(
-    objectives: Sequence[Objective],
-    outputs: Outputs,
-    targets: Targets,
-    rays: Tensor,
-    *,
-    metrics: Mapping[str, Metric],
-    reference: Sequence[float],
-    split: str,
-    score_batch: int | None = None,
-    provenance: Mapping[str, Any] | None = None,
-) -> Front:
-    """Score outputs ``[N, B, ...]`` at rays ``[N, J]``, for targets ``[B, ...]``, as a front.
-
-    Args:
-        objectives: what is scored.
-        outputs: of a network at every ray.
-        targets: what they are compared with.
-        rays: those of the outputs.
-        metrics: further numbers.
-        reference: the point hypervolume is measured from.
-        split: what the samples are.
-        score_batch: samples per score, whose mean is taken; `None` for all at once.
-        provenance: what to record in the front.
-    """
-    return build_front(
-        compute_table(objectives, outputs, targets, metrics, score_batch),
-        objectives,
-        rays,
-        metrics=tuple(metrics),
-        reference=reference,
-        score_batch=score_batch,
-        split=split,
-        provenance=provenance,
-    )
-
-
 def compute_table(
     objectives: Sequence[Objective],
     outputs: Outputs,
@@ -73,9 +36,9 @@ def build_front(
     reference: Sequence[float],
     score_batch: int | None,
     split: str,
-    provenance: Mapping[str, Any] | None,
+    provenance: Mapping[str, Any] | None = None,
 ) -> Front:
-    """Build a front from a table ``[J + M, N]`` of numbers."""
+    """Build a front from a table ``[J + M, N]`` of numbers at rays ``[N, J]``."""
     numbers, count = table.cpu().numpy(), len(objectives)
     scores = "whole split" if score_batch is None else f"mean over batches of {score_batch}"
     return Front(

@@ -16,7 +16,7 @@ from paretocosmos.evaluation.evaluate import collect_outputs, evaluation_mode
 from paretocosmos.evaluation.intervals import draw_paired_scores
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache, key_rays
 from paretocosmos.evaluation.samples import load_samples_for
-from paretocosmos.evaluation.scoring import compute_score, score_outputs
+from paretocosmos.evaluation.scoring import build_front, compute_score, compute_table
 from paretocosmos.objectives import Objective, decides
 from paretocosmos.pareto.front import Array, Front, Point, get_point
 from paretocosmos.pareto.selection import Criteria, find_best
@@ -195,12 +195,14 @@ def find_threshold(
         ray_index, threshold = int(tried.metrics["place"][best]), float(thresholds[best])
         chosen = slice(ray_index, ray_index + 1)
         moved = at_threshold(problem, threshold)
-        scored = score_outputs(
+        table = compute_table(
+            moved.objectives, outputs[chosen], targets, moved.metrics, moved.score_batch
+        )
+        scored = build_front(
+            table,
             moved.objectives,
-            outputs[chosen],
-            targets,
             rays[chosen],
-            metrics=moved.metrics,
+            metrics=tuple(moved.metrics),
             reference=moved.reference,
             score_batch=moved.score_batch,
             split="val",

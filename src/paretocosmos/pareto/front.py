@@ -236,8 +236,8 @@ class Front:
         """Return plain lists and strings for JSON; a number that does not exist is `None`."""
         return {
             "rays": self.rays.tolist(),
-            "values": _to_lists(self.values),
-            "metrics": {name: _to_lists(value) for name, value in self.metrics.items()},
+            "values": to_plain(self.values),
+            "metrics": to_plain(self.metrics),
             "names": list(self.names),
             "reference": self.reference.tolist(),
             "split": self.split,
@@ -304,20 +304,7 @@ class Point:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers for JSON; a number that does not exist is `None`."""
-
-        def to_json(value: float) -> float | None:
-            return value if math.isfinite(value) else None
-
-        return {
-            "ray": list(self.ray),
-            "values": {name: to_json(value) for name, value in self.values.items()},
-            "metrics": {name: to_json(value) for name, value in self.metrics.items()},
-            "split": self.split,
-            "interpolated": self.interpolated,
-            "intervals": {n: [to_json(end) for end in ends] for n, ends in self.intervals.items()},
-            "limits": {name: to_json(limit) for name, limit in self.limits.items()},
-            "pooled": {name: to_json(value) for name, value in self.pooled.items()},
-        }
+        return {key.name: to_plain(getattr(self, key.name)) for key in fields(self)}
 
 
 def get_point(front: Front, index: int) -> Point:
@@ -342,5 +329,14 @@ def _freeze(value: object) -> Array:
     return array
 
 
-def _to_lists(array: Array) -> list[Any]:
-    return np.where(np.isfinite(array), array, None).tolist()  # type: ignore[call-overload, no-any-return]
+def to_plain(value: Any) -> Any:
+    """Return arrays, tuples and mappings as lists and dicts for JSON.
+
+    A number that is not finite is `None`, since JSON has none.
+    """
+    if isinstance(value, Mapping):
+        return {key: to_plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray | tuple | list):
+        entries = value.tolist() if isinstance(value, np.ndarray) else value
+        return [to_plain(entry) for entry in entries]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

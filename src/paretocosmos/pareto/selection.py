@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, InfeasibleError, unknown
-from paretocosmos.pareto.front import Array, Front, Point, get_columns, get_point
+from paretocosmos.pareto.front import Array, Front, Point, get_columns, get_point, to_plain
 
 Mask = npt.NDArray[np.bool_]
 
@@ -118,15 +118,8 @@ class Criteria:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the criteria that were given, by keyword, as plain numbers and lists."""
-        content = {}
-        for keyword in fields(self):
-            value = getattr(self, keyword.name)
-            if isinstance(value, Mapping):
-                # JSON has no infinite bound
-                value = {name: v if math.isfinite(v) else None for name, v in value.items()}
-            if value not in (None, False, {}):
-                content[keyword.name] = list(value) if isinstance(value, tuple) else value
-        return content
+        content = {keyword.name: to_plain(getattr(self, keyword.name)) for keyword in fields(self)}
+        return {name: value for name, value in content.items() if value not in (None, False, {})}
 
     def describe_bounds(self) -> str:
         """Return the bounds in words."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.front import Array, Front, to_plain
 from paretocosmos.pareto.metrics.indicators import (
     angle,
     box_of,
@@ -24,10 +24,9 @@ from paretocosmos.pareto.metrics.indicators import (
 )
 from paretocosmos.pareto.metrics.order import (
     BEYOND,
-    InvertedPairs,
     coverage,
     dominated_share,
-    inverted_pairs,
+    inverted_share,
     monotonicity,
 )
 
@@ -35,7 +34,6 @@ __all__ = [
     "BEYOND",
     "MEANINGS",
     "FrontReport",
-    "InvertedPairs",
     "angle",
     "box_of",
     "coverage",
@@ -46,7 +44,7 @@ __all__ = [
     "ideal",
     "ideal_hypervolume",
     "igd_plus",
-    "inverted_pairs",
+    "inverted_share",
     "monotonicity",
     "normalised_hypervolume",
     "range_covered",
@@ -102,9 +100,9 @@ class FrontReport:
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Return plain numbers for JSON; one that does not exist (an angle to zeros) is `None`."""
         return {
-            "numbers": {name: _to_json(value) for name, value in self.numbers.items()},
+            "numbers": to_plain(self.numbers),
             "by_objective": {
-                measure: {n: _to_json(v) for n, v in zip(self.names, values, strict=True)}
+                measure: to_plain(dict(zip(self.names, values.tolist(), strict=True)))
                 for measure, values in self.by_objective.items()
             },
         }
@@ -134,7 +132,7 @@ def front_report(
         "dominated_share": dominated_share(front, draws),
     }
     if draws is not None:
-        by_objective["inverted_share"] = inverted_pairs(front, draws).share
+        by_objective["inverted_share"] = inverted_share(front, draws)
         numbers["inverted_share"] = float(by_objective["inverted_share"].max())
     if separate is not None:
         by_objective["range_covered"] = range_covered(front, separate)
@@ -158,7 +156,3 @@ def front_report(
         "hypervolume_ideal": ideal_hypervolume(front),
     }
     return FrontReport(front.names, numbers, by_objective)
-
-
-def _to_json(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

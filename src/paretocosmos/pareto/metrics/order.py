@@ -1,7 +1,5 @@
 """Order of a front: does it obey the preference, and which of its points are dominated."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -31,35 +29,18 @@ def monotonicity(front: Front) -> Array:
     return np.array([_compute_spearman(weight, -value) for weight, value in pairs])
 
 
-@dataclass(frozen=True, eq=False)
-class InvertedPairs:
-    """Pairs of rays in the wrong order, for each objective."""
-
-    count: npt.NDArray[np.int64]
-    """``[J]``: pairs whose ray with more weight has the larger value, beyond noise."""
-    pairs: npt.NDArray[np.int64]
-    """``[J]``: pairs whose weights differ."""
-
-    @property
-    def share(self) -> Array:
-        """``[J]``: 0 is best; 0 where no weights differ."""
-        share: Array = self.count / np.maximum(self.pairs, 1)
-        return share
-
-
-def inverted_pairs(front: Front, draws: npt.ArrayLike) -> InvertedPairs:
-    """Count pairs of rays that are in the wrong order by more than chance would explain.
+def inverted_share(front: Front, draws: npt.ArrayLike) -> Array:
+    """Compute the share of pairs of rays in the wrong order, for each objective ``[J]``; 0 is best.
 
     Args:
-        front: whose rays are compared.
+        front: whose rays are compared, where their weights differ.
         draws: its values ``[draws, N, J]`` on samples drawn again, the same ones for every ray
             (`evaluation.draw_paired_scores`). A pair is wrong if the ray with more weight has
-            the larger value in at least 97.5 % of them.
+            the larger value in at least 97.5 % of them: by more than chance would explain.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[1, 2], [3, 4]], ("loss", "gap"), (5, 5))
-    >>> pairs = inverted_pairs(front, [front.values] * 40)
-    >>> pairs.count.tolist(), pairs.share.tolist()
-    ([0, 1], [0.0, 1.0])
+    >>> inverted_share(front, [front.values] * 40)
+    array([0., 1.])
     """
     drawn = _check_draws(front, draws)
     weights = front.rays.round(DIGITS)
@@ -69,7 +50,8 @@ def inverted_pairs(front: Front, draws: npt.ArrayLike) -> InvertedPairs:
     for values in drawn:
         larger += values[:, None] > values[None]
     wrong = more & (larger >= BEYOND * len(drawn))
-    return InvertedPairs(wrong.sum(axis=(0, 1)), more.sum(axis=(0, 1)))
+    share: Array = wrong.sum(axis=(0, 1)) / np.maximum(more.sum(axis=(0, 1)), 1)
+    return share
 
 
 def dominated_share(front: Front, noise: npt.ArrayLike | None = None) -> float:

@@ -33,7 +33,7 @@ PARTS: dict[str, tuple[str, str]] = {
     ),
     "files": (
         "A damaged file",
-        "Run folders hold the SHA-256 of their files, and checkpoints that of their content. A changed file is refused with one sentence. If a checkpoint is damaged, a warning says so and the intact one beside it is used. Checkpoints and `run.json` also hold a hash of the settings and the data: a run is not continued on a table with another number or another order of rows, nor from a checkpoint of another run. No result is silently wrong, except where a change leaves a valid file without a hash, such as a recipe with another number.",
+        "Run folders hold the SHA-256 of their files, and checkpoints that of their content. A changed file is refused with one sentence. If a checkpoint is damaged, a warning says so and the intact one beside it is used. Checkpoints and `run.json` also hold a hash of the settings and the data: a run is not continued on a table with another number or another order of rows, nor from a checkpoint of another run. Of samples that are read during the training, eight of each split are compared. No result is silently wrong, except where a change leaves a valid file without a hash, such as a recipe with another number.",
     ),
     "commands": (
         "A bad command line",
@@ -57,6 +57,7 @@ Opening a file runs no code. A run folder, a recipe or a front can name only wha
 |---|---|
 | a JSON file | 32 MB, nested 32 deep |
 | epochs, rays | 1,000,000 |
+| weights between hidden layers | 268 million |
 | a compressed table or Parquet file, unpacked | 1 GB, or `$PARETOCOSMOS_TABLE_GB`; 1 MB per line of text |
 | MNIST's and CelebA's files, unpacked | 256 MB |
 | a picture | 64 MB, 33 million pixels |

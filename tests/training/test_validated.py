@@ -308,7 +308,7 @@ def test_a_worker_that_dies_in_a_validation_loses_nothing(tmp_path: Path) -> Non
         "try:\n"
         "    _train_with_a_worker(folder / 'broken', dying=True)\n"
         "except DataError as error:\n"
-        "    print(error)\n"
+        "    print(error, flush=True)\n"
         "(folder / 'broken' / 'deadly').unlink()\n"
         "for name in ('sound', 'broken'):\n"
         "    _train_with_a_worker(folder / name, resume=name == 'broken')\n"

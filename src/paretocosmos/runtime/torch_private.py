@@ -7,7 +7,8 @@ that says which torch to install. Nothing is looked up before it is used.
 """
 
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -46,6 +47,7 @@ __all__ = [
     "Dropout",
     "after_backward",
     "bare",
+    "end_workers",
     "fused_adam_",
     "gives_views",
     "hooked",
@@ -86,6 +88,9 @@ NAMES: Mapping[str, str] = {
     ),
     "torch.utils._python_dispatch._get_current_dispatch_mode": (
         "Nothing is taken to be recorded: a step that is recorded may fail, and runs eagerly then."
+    ),
+    "torch.utils.data.dataloader._MultiProcessingDataLoaderIter._shutdown_workers": (
+        "The death of a data worker may be raised once more, after it was told."
     ),
     "torch._C._cuda_clearCublasWorkspaces": "A captured training keeps some megabytes more.",
     "torch.nn.modules.batchnorm._BatchNorm": "Only torch's own batch normalisation is known.",
@@ -207,3 +212,15 @@ def gives_views(operation: Any) -> bool:
     if view is not None and operation is view.default:
         return True
     return any(result.alias_info is not None for result in schema.returns)
+
+
+def end_workers(iterator: Iterator[Any]) -> None:
+    """End the workers that an iterator reads with, if it has any.
+
+    A broken pipe may tell of a death before its signal comes, and in the handler of that signal
+    torch raises the death again, whatever is being done; it does not once the workers have ended.
+    """
+    shut_down = getattr(iterator, "_shutdown_workers", None)
+    if shut_down is not None:
+        with suppress(RuntimeError):
+            shut_down()

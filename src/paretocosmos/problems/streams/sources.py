@@ -25,6 +25,7 @@ from paretocosmos.problems.streams.reading import (
     reader_of,
 )
 from paretocosmos.runtime.device import mixed_seed
+from paretocosmos.runtime.torch_private import end_workers
 from paretocosmos.types import Batch, map_tensors
 
 # Samples of a batch where nobody has said how many.
@@ -209,6 +210,7 @@ class Indexed(Rereadable):
                 return
             except Exception as error:
                 self.end()
+                end_workers(every)
                 raise lost(self.where, error) from error
             if isinstance(found, Failed):
                 self.end()
@@ -363,6 +365,7 @@ class Iterated(Rereadable):
                 raise
             except Exception as error:
                 self.end()
+                end_workers(every)
                 raise lost(self.where, error) from error
             yield self.fields.batch(found)
 

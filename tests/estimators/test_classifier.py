@@ -98,11 +98,6 @@ class TestGroups:
 
         assert gap(ENDS[2]) < gap(ENDS[0]) / 2
 
-    def test_several_groups(self, people: People) -> None:
-        groups = np.where(people.x["age"] < 40, "young", people.sex)
-        fitted = ParetoClassifier(random_state=0, epochs=1)
-        assert fitted.fit(people.x, people.kind, sensitive=groups).groups_ == ("f", "m", "young")
-
 
 class TestClasses:
     @pytest.mark.system

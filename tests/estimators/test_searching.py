@@ -3,9 +3,7 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-import torch
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -14,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators import ParetoClassifier, best_within, choose_in, front_hypervolume
-from paretocosmos.pareto import as_rays
 from paretocosmos.pareto.metrics import hypervolume
 
 NAMES = ("binary_cross_entropy", "tpr_gap")
@@ -77,21 +74,3 @@ def test_weights_by_name_are_rays(pipeline: Any, rows: tuple[Any, Any, Any]) -> 
     last, inputs = pipeline[-1], rows[0]
     by_name = last.predict_proba(inputs, preference={"tpr_gap": 0.3, "accuracy": 0.7})
     np.testing.assert_array_equal(by_name, last.predict_proba(inputs, preference=[0.7, 0.3]))
-    assert torch.equal(as_rays({"tpr_gap": 1}, 2, names=NAMES), torch.tensor([[0.0, 1.0]]))
-    with pytest.raises(ConfigurationError, match="unknown objective `tpr`; did you mean `tpr_gap`"):
-        as_rays({"tpr": 1.0}, 2, names=NAMES)
-    with pytest.raises(ConfigurationError, match=r"a sum of 0\.5"):
-        as_rays({"tpr_gap": 0.5}, 2, names=NAMES)
-    with pytest.raises(ConfigurationError, match="one per objective"):
-        as_rays({"tpr_gap": 0.5}, 2)
-
-
-def test_a_front_is_a_frame(pipeline: Any) -> None:
-    front = pipeline[-1].front_
-    frame = front.to_frame()
-    assert isinstance(frame, pd.DataFrame)
-    assert len(frame) == len(front)
-    np.testing.assert_array_equal(frame[list(NAMES)].to_numpy(), front.values)
-    np.testing.assert_array_equal(frame[[f"weight_{n}" for n in NAMES]].to_numpy(), front.rays)
-    np.testing.assert_array_equal(frame["accuracy"], front.metrics["accuracy"])
-    assert frame["non_dominated"].tolist() == front.non_dominated.tolist()

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.evaluation.conftest import ROWS, make_problem, tabulate
 from tests.small import few_digits
 from torch import Tensor, nn
 
@@ -21,34 +21,23 @@ from paretocosmos.nn.backbones.lenet import LeNet
 from paretocosmos.nn.backbones.mlp import Mlp
 from paretocosmos.nn.conditioning import Concat, TransposedConv
 from paretocosmos.objectives import MeanSquaredError
-from paretocosmos.pareto import Front, even_rays
+from paretocosmos.pareto import even_rays
 from paretocosmos.problems import Problem, Protocol, Split, load_problem
 from paretocosmos.problems.images import ImageProblem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets
 
-ROWS, BATCH = 3000, 256  # a test split of 600: two batches of 256 and one of 88
-
-
-def _people(protocol: Protocol) -> TabularProblem:
-    """Chance and some signal; groups of different size, so that counts depend on the batch."""
-    draw = np.random.default_rng(0)
-    frame = pd.DataFrame({name: draw.normal(size=ROWS) for name in "abc"})
-    frame["sex"] = np.where(draw.random(ROWS) < 0.3, "f", "m")
-    frame["paid"] = frame["a"] + draw.normal(size=ROWS) + (frame["sex"] == "m") > 0
-    return TabularProblem.from_frame(
-        frame, target="paid", sensitive="sex", fairness="deo", protocol=protocol
-    )
+BATCH = 256  # a test split of 600: two batches of 256 and one of 88
 
 
 @pytest.fixture(scope="module")
 def clean() -> TabularProblem:
-    return _people("clean")
+    return make_problem()
 
 
 @pytest.fixture(scope="module")
 def paper() -> TabularProblem:
-    return _people("paper")
+    return make_problem(protocol="paper")
 
 
 @pytest.fixture
@@ -97,10 +86,6 @@ def _by_hand(model: nn.Module, problem: Problem, rays: Tensor, pieces: Pieces) -
     return table
 
 
-def _table(front: Front) -> np.ndarray:
-    return np.column_stack([front.values, *front.metrics.values()])
-
-
 @pytest.mark.parametrize("split", ["train", "val", "test"])
 def test_clean_scores_are_those_of_a_loop_over_rays(
     model: Concat, clean: TabularProblem, split: Split
@@ -108,7 +93,7 @@ def test_clean_scores_are_those_of_a_loop_over_rays(
     front = evaluate(model, clean, split=split)
     rays = even_rays(25, 2)
     expected = _by_hand(model, clean, rays, _pieces(clean, split, ROWS))
-    np.testing.assert_allclose(_table(front), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(tabulate(front), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(front.rays, rays.numpy())
     assert front.names == clean.names
     assert tuple(front.metrics) == tuple(clean.metrics)
@@ -128,7 +113,7 @@ def test_paper_scores_are_means_over_batches_in_file_order(
     assert len(pieces) == batches
     assert len(pieces[-1][0]) < BATCH  # the short batch counts like any other
     expected = _by_hand(model, paper, even_rays(7, 2), pieces)
-    np.testing.assert_allclose(_table(front), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(tabulate(front), expected, rtol=1e-5, atol=1e-6)
     whole = _by_hand(model, paper, even_rays(7, 2), _pieces(paper, split, ROWS))
     assert np.abs(whole[:, 1] - expected[:, 1]).max() > 1e-4  # the DEO does depend on it
     assert front.provenance["scores"] == "mean over batches of 256"
@@ -143,13 +128,13 @@ def test_paper_batches_at_the_edges(model: Concat, paper: TabularProblem, rows: 
     problem = replace(paper, splits={"train": cut, "val": cut, "test": cut})
     expected = _by_hand(model, problem, even_rays(3, 2), _pieces(problem, "test", BATCH))
     np.testing.assert_allclose(
-        _table(evaluate(model, problem, rays=3)), expected, rtol=1e-5, atol=1e-6
+        tabulate(evaluate(model, problem, rays=3)), expected, rtol=1e-5, atol=1e-6
     )
 
 
 def test_a_plain_module_gives_the_same_front(model: Concat, paper: TabularProblem) -> None:
     one, two = evaluate(model, paper), evaluate(Plain(model), paper)
-    np.testing.assert_allclose(_table(one), _table(two), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(tabulate(one), tabulate(two), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -165,7 +150,7 @@ def test_chunks_do_not_matter(
     expected = evaluate(network, clean)
     monkeypatch.setattr(evaluation, "CHUNK_IMAGES", chunk)
     found = evaluate(network, clean)
-    np.testing.assert_allclose(_table(found), _table(expected), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(tabulate(found), tabulate(expected), rtol=1e-5, atol=1e-6)
 
 
 def test_rays_as_a_number_a_tensor_and_lists(model: Concat, clean: TabularProblem) -> None:

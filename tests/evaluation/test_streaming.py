@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.evaluation.conftest import make_problem, tabulate
 from torch import Tensor, nn
 
 from paretocosmos import DataProblem, condition, evaluate
@@ -35,9 +35,8 @@ from paretocosmos.objectives import (
     streaming,
     weighted_sums,
 )
-from paretocosmos.pareto import Front, even_rays
+from paretocosmos.pareto import even_rays
 from paretocosmos.problems import Problem, Protocol, Split
-from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.types import Batch, Targets, map_tensors
 
@@ -50,10 +49,6 @@ def streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     """However small a split is, its outputs do not fit."""
     monkeypatch.setattr(evaluation, "WHOLE", 0)
     monkeypatch.setattr(evaluation, "BLOCK", 500)
-
-
-def _table(front: Front) -> np.ndarray:
-    return np.column_stack([front.values, *front.metrics.values()])
 
 
 def _cut(batch: Batch, at: slice) -> Batch:
@@ -90,19 +85,6 @@ def _read(problem: Problem, *batches: Batch) -> list[Share]:
     return [(problem.objectives, samples)]
 
 
-def _people(fairness: str, protocol: Protocol = "clean") -> TabularProblem:
-    draw = np.random.default_rng(0)
-    rows = 5 * ROWS
-    frame = pd.DataFrame({name: draw.normal(size=rows) for name in "abc"})
-    frame["sex"] = np.where(draw.random(rows) < 0.3, "f", "m")
-    frame["paid"] = frame["a"] + draw.normal(size=rows) + (frame["sex"] == "m") > 0
-    problem = TabularProblem.from_frame(
-        frame, target="paid", sensitive="sex", fairness=fairness, protocol=protocol
-    )
-    assert len(problem.split("test")) == ROWS
-    return problem
-
-
 def _model() -> nn.Module:
     torch.manual_seed(0)
     return condition(nn.Sequential(nn.Linear(3, 7), nn.Tanh(), nn.Linear(7, 1)), 2, how="concat")
@@ -115,7 +97,7 @@ CASES = [("tpr_gap", "clean"), ("deo", "clean"), ("deo", "paper"), ("demographic
 def test_a_table_by_sums_is_that_of_all_outputs(
     fairness: str, protocol: Protocol, request: pytest.FixtureRequest
 ) -> None:
-    problem, model = _people(fairness, protocol), _model()
+    problem, model = make_problem(fairness, protocol), _model()
     more: dict[str, Any] = {"auc": roc_auc, "calibration": calibration_error}
     problem = replace(problem, metrics={**problem.metrics, **more})
     expected = evaluate(model, problem, rays=5)
@@ -124,7 +106,7 @@ def test_a_table_by_sums_is_that_of_all_outputs(
     shares = _read(problem, *_batches(problem))
     by_batches = evaluate_shares(model, problem, shares, even_rays(5, 2), split="test")
     for front in (found, by_batches):
-        np.testing.assert_allclose(_table(front), _table(expected), rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(tabulate(front), tabulate(expected), rtol=1e-6, atol=1e-7)
         assert front.provenance == expected.provenance
 
 
@@ -189,11 +171,11 @@ def test_dense_outputs_by_sums_are_torchs(room: int, monkeypatch: pytest.MonkeyP
     problem, model = _pixels(), Segments()
     found = evaluate(model, problem, rays=4)
     expected = _by_torch(model, problem.split("test"), even_rays(4, 2))
-    np.testing.assert_allclose(_table(found), expected, rtol=1e-5)
+    np.testing.assert_allclose(tabulate(found), expected, rtol=1e-5)
     whole = _by_torch(model, problem.split("test"), even_rays(1, 2))
     many = (_cut(problem.split("test"), slice(at, at + 7)) for at in range(0, 30, 7))
     one = evaluate_shares(model, problem, _read(problem, *many), even_rays(1, 2), split="test")
-    np.testing.assert_allclose(_table(one), whole, rtol=1e-5)
+    np.testing.assert_allclose(tabulate(one), whole, rtol=1e-5)
 
 
 @pytest.mark.parametrize("room", [1, 288, 10_000, None])
@@ -239,7 +221,7 @@ def test_what_needs_all_outputs_has_a_limit(
         found: Tensor = outputs.median()
         return found
 
-    problem, model = _people("tpr_gap"), _model()
+    problem, model = make_problem("tpr_gap"), _model()
     problem = replace(problem, metrics={"accuracy": accuracy, "median": own})
     assert evaluate(model, problem, rays=3).metrics["median"].shape == (3,)
     monkeypatch.setattr(scoring, "MOST_BYTES", 1000)
@@ -255,7 +237,7 @@ def test_sums_that_do_not_lead_to_the_score_are_refused(streamed: None) -> None:
         found: Tensor = outputs.mean()
         return found
 
-    problem = replace(_people("tpr_gap"), metrics={"wrong": wrong})
+    problem = replace(make_problem("tpr_gap"), metrics={"wrong": wrong})
     with pytest.raises(ConfigurationError, match=r"sums of `wrong`.*`streaming`"):
         evaluate(_model(), problem, rays=3)
 
@@ -274,7 +256,7 @@ class Nodes(nn.Module):
 
 @pytest.mark.parametrize(("rows", "found"), [(2, "4 rows for 2"), (0, "one number")])
 def test_a_row_of_outputs_belongs_to_a_sample(rows: int, found: str) -> None:
-    problem = _people("tpr_gap")
+    problem = make_problem("tpr_gap")
     few: Any = map_tensors(lambda part: part[:2], problem.split("test").inputs)
     for inputs in (few, problem.split("test").inputs):  # the others are more than a chunk
         with pytest.raises(ConfigurationError, match=rf"row of outputs for each.*{found}.*nodes"):
@@ -337,7 +319,7 @@ def test_batches_of_different_widths_are_summed() -> None:
 
 @pytest.mark.parametrize("parts", [3, 10])
 def test_parts_are_those_of_all_samples(parts: int, streamed: None) -> None:
-    problem, model, rays = _people("tpr_gap"), _model(), even_rays(3, 2)
+    problem, model, rays = make_problem("tpr_gap"), _model(), even_rays(3, 2)
     whole, each = evaluate_parts(model, problem, _read(problem, *_batches(problem)), rays, parts)
     expected = evaluate_parts(model, problem, load_samples_for(model, problem, "test"), rays, parts)
     np.testing.assert_allclose(whole, expected[0], rtol=1e-6, atol=1e-7)
@@ -349,7 +331,7 @@ def test_parts_are_those_of_all_samples(parts: int, streamed: None) -> None:
 
 
 def test_samples_are_the_same_every_time() -> None:
-    problem = _people("tpr_gap")
+    problem = make_problem("tpr_gap")
     ((_, samples),) = _read(problem, *_batches(problem))
     assert len(samples) == ROWS
     for most in (ROWS, 100, 7):
@@ -363,7 +345,7 @@ def test_samples_are_the_same_every_time() -> None:
 
 
 def test_no_batch_is_no_front() -> None:
-    problem = _people("deo")
+    problem = make_problem("deo")
     with pytest.raises(DataError, match="found none"):
         evaluate_shares(_model(), problem, _read(problem), even_rays(3, 2), split="test")
 
@@ -383,10 +365,10 @@ OTHERS: list[list[Tensor]] = []
 
 
 def test_processes_add_their_sums(streamed: None) -> None:
-    problem, model, rays = _people("tpr_gap"), _model(), even_rays(3, 2)
+    problem, model, rays = make_problem("tpr_gap"), _model(), even_rays(3, 2)
     expected = evaluate(model, problem, rays=3)
     OTHERS.clear()
     for rank in (0, 1):
         given: Any = {"split": "test", "processes": Half(rank)}
         found = evaluate_shares(model, problem, _read(problem, *_batches(problem)), rays, **given)
-    np.testing.assert_allclose(_table(found), _table(expected), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(tabulate(found), tabulate(expected), rtol=1e-6, atol=1e-7)

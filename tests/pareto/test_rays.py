@@ -37,7 +37,7 @@ def test_sampled_rays_have_the_moments_of_a_dirichlet(alpha: float | tuple[float
 
 
 def test_two_uniform_objectives_give_a_uniform_first_entry() -> None:
-    first = sample_rays(20_000, 2, alpha=1.0, generator=3)[:, 0].sort().values
+    first = sample_rays(20_000, 2, generator=3)[:, 0].sort().values
     expected = (torch.arange(20_000) + 0.5) / 20_000
     assert (first - expected).abs().max() < 1.95 / math.sqrt(20_000)  # Kolmogorov, p = 0.001
 

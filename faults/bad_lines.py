@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain, count
 from typing import Any
 
-from faults.ground import BAD_PATHS, BAD_RECIPES, BAD_RUNS, BAD_TABLES, BOMBS
+from faults.fixtures import BAD_PATHS, BAD_RECIPES, BAD_RUNS, BAD_TABLES, BOMBS
 
 __all__ = ["GROUND", "Line", "lines"]
 

@@ -8,11 +8,11 @@ from itertools import islice
 from pathlib import Path
 
 from faults.bad_lines import Line, lines
-from faults.calling import SECONDS, Call, Caller, Ended, calling
-from faults.ground import lay, snapshot, train
+from faults.command_calls import SECONDS, Call, Caller, Ended, calling
+from faults.fixtures import create_files, list_files, train_runs
 from faults.outcome import Outcome
 
-__all__ = ["call_all", "inflict", "wrong_with"]
+__all__ = ["call_all", "find_broken_promise", "inflict"]
 
 MEGABYTES = 1024
 # Of a refusal at most; click puts its usage in front of the sentence.
@@ -32,11 +32,11 @@ def inflict(count: int, *, seed: int, folder: Path) -> Outcome:
     """
     ground = folder / "ground"
     ground.mkdir()
-    train(ground)
-    lay(ground)
-    before = snapshot(ground)
+    train_runs(ground)
+    create_files(ground)
+    before = list_files(ground)
     made = call_all(list(islice(lines(seed), count)), folder)
-    after = snapshot(ground)
+    after = list_files(ground)
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
             made.broken.append(f"`{name}` was changed by a line that was refused")
@@ -65,8 +65,8 @@ def call_all(every: list[Line], folder: Path) -> Outcome:
             if line.inside:
                 with suppress(OSError):
                     inside.rmdir()
-            left = sorted({*snapshot(place), *snapshot(rest)})
-            wrong = wrong_with(ended, left)
+            left = sorted({*list_files(place), *list_files(rest)})
+            wrong = find_broken_promise(ended, left)
             with lock:
                 made.done[line.kind] += 1
                 made.measure("seconds", round(ended.seconds, 1))
@@ -96,7 +96,7 @@ def call_all(every: list[Line], folder: Path) -> Outcome:
     return made
 
 
-def wrong_with(ended: Ended, left: list[str]) -> str | None:
+def find_broken_promise(ended: Ended, left: list[str]) -> str | None:
     """Which promise the end of a bad command line breaks, if any.
 
     Args:

@@ -18,10 +18,10 @@ from typing import Any
 import torch
 from tests.strangers import seal
 
-from faults._apart import afresh, ended, fork, side_by_side
-from faults._artefacts import Artefact, artefacts
-from faults._readers import warm
+from faults.artefacts import Artefact, artefacts
+from faults.isolation import call_in_fresh_process, run_in_parallel, start_fork, wait_for_exit
 from faults.outcome import Outcome
+from faults.readers import import_plotting
 from paretocosmos.errors import ParetoCosmosError
 
 __all__ = ["inflict"]
@@ -58,14 +58,16 @@ def inflict(
         only: kinds of files whose names begin so; else all.
         spoil: called first in the process that is forked; to see that mistakes are found.
     """
-    made: Outcome = afresh(_inflict, count, seed, folder, only, spoil)
+    made: Outcome = call_in_fresh_process(_run_cases, count, seed, folder, only, spoil)
     return made
 
 
-def _inflict(count: int, seed: int, folder: Path, only: str | None, spoil: Spoil | None) -> Outcome:
+def _run_cases(
+    count: int, seed: int, folder: Path, only: str | None, spoil: Spoil | None
+) -> Outcome:
     torch.set_num_threads(1)
     every = artefacts(folder / "good", only=only, exported=count >= WHOLE)
-    warm(folder)
+    import_plotting(folder)
     right: dict[str, Any] = {}
     for number, one in enumerate(every):  # which also imports whatever reading imports
         with _place(one, folder / f"right-{number}") as place:
@@ -84,7 +86,7 @@ def _inflict(count: int, seed: int, folder: Path, only: str | None, spoil: Spoil
     def act(batch: list[Case]) -> Outcome:
         return _batch(batch, right, seed, folder)
 
-    side_by_side(act, batches, made.add)
+    run_in_parallel(act, batches, made.add)
     made.broken = [sentence.replace(str(folder), "FOLDER") for sentence in made.broken]
     return made
 
@@ -106,9 +108,9 @@ def _batch(batch: list[Case], right: dict[str, Any], seed: int, folder: Path) ->
                 own.broken.append(f"{batch[0][1].name} and others took {peak:.0f} MB")
             file.write_bytes(pickle.dumps(own))
 
-        child = fork(act)
+        child = start_fork(act)
         try:
-            code = ended(child, limit)
+            code = wait_for_exit(child, limit)
         except TimeoutError:
             code = -signal.SIGALRM
         if code == 0:

@@ -13,11 +13,20 @@ from typing import Any
 
 import torch
 
-from faults._apart import afresh, forked, side_by_side
-from faults._blows import STAGES, Aimed, Blow, Full, Interrupted, Killed, OnWorkers, damage
-from faults._points import passed
-from faults._trainings import KINDS, Training, prepare
+from faults.fault_injection import (
+    STAGES,
+    Fault,
+    FillDisk,
+    InterruptAfter,
+    KillAfter,
+    KillAtWritePoint,
+    KillWorkers,
+    flip_bit,
+)
+from faults.isolation import call_in_fresh_process, run_in_fork, run_in_parallel
 from faults.outcome import Outcome
+from faults.trainings import KINDS, Training, prepare
+from faults.write_points import passed
 
 __all__ = ["inflict"]
 
@@ -53,7 +62,7 @@ class Scenario:
     """What happens to one training, in order."""
 
     training: Training
-    blows: tuple[Blow, ...]
+    blows: tuple[Fault, ...]
     also: str = ""
     seed: int = 0
     aim: str | None = None
@@ -71,11 +80,13 @@ def inflict(
         only: a kind of training; else all.
         spoil: called first in the process that is forked; to see that mistakes are found.
     """
-    made: Outcome = afresh(_inflict, count, seed, folder, only, spoil)
+    made: Outcome = call_in_fresh_process(_run_cases, count, seed, folder, only, spoil)
     return made
 
 
-def _inflict(count: int, seed: int, folder: Path, only: str | None, spoil: Spoil | None) -> Outcome:
+def _run_cases(
+    count: int, seed: int, folder: Path, only: str | None, spoil: Spoil | None
+) -> Outcome:
     torch.set_num_threads(1)  # whose threads a fork would not have
     prepare(folder)
     shares = {name: share for name, share in SHARES.items() if only in (None, name)}
@@ -100,7 +111,7 @@ def _inflict(count: int, seed: int, folder: Path, only: str | None, spoil: Spoil
         at, scenario = numbered
         return _suffered(scenario, wholes[scenario.training.name], folder / f"{at}")
 
-    side_by_side(act, list(enumerate(scenarios)), made.add)
+    run_in_parallel(act, list(enumerate(scenarios)), made.add)
     made.broken = [sentence.replace(str(folder), "FOLDER") for sentence in made.broken]
     every = {name for whole in wholes.values() for name in whole.points}
     made.measure("write points by name", len(every))
@@ -109,7 +120,7 @@ def _inflict(count: int, seed: int, folder: Path, only: str | None, spoil: Spoil
 
 
 def _whole(training: Training, folder: Path) -> Whole:
-    """Train in this process, which is then warm, and once more in another that notes its points."""
+    """Train in this process, and once more in another process that records its write points."""
     out, file = folder / f"whole {training.name}" / "out", folder / "points.json"
     out.parent.mkdir()
     if training.name == "reproduce on workers":  # has to give what one process gives
@@ -125,7 +136,7 @@ def _whole(training: Training, folder: Path) -> Whole:
         training.go(again)
         file.write_bytes(json.dumps([time.perf_counter() - began, list(point)]).encode())
 
-    if forked(lambda: act([])):
+    if run_in_fork(lambda: act([])):
         raise RuntimeError(f"{training.name} failed though nothing was done to it")
     seconds, points = json.loads(file.read_text())
     return Whole(training.results(out), seconds, points)
@@ -136,14 +147,14 @@ def _planned(
 ) -> Iterator[Scenario]:
     """Scenarios of a training: half of them aimed, at names that were not struck before first."""
 
-    def scenario(*blows: Blow, also: str = "", aim: str | None = None) -> Scenario:
+    def scenario(*blows: Fault, also: str = "", aim: str | None = None) -> Scenario:
         return Scenario(training, blows, also, draw.getrandbits(32), aim)
 
     if training.name == "reproduce on workers":
         for at in range(count):
             whom = ("a worker", "the parent", "a worker and the parent")[at % 3]
             when = list(STAGES)[at // 3 % len(STAGES)]
-            yield scenario(OnWorkers(whom, when, draw.uniform(0, 0.1)))
+            yield scenario(KillWorkers(whom, when, draw.uniform(0, 0.1)))
         return
     total = len(whole.points)
     later = range(total // 2, total + 1)  # where checkpoints are there
@@ -152,20 +163,26 @@ def _planned(
             left = [n for n, name in enumerate(whole.points, 1) if name not in struck]
             point = draw.choice(left or range(1, total + 1))
             struck.add(whole.points[point - 1])
-            yield scenario(Aimed(point), aim=whole.points[point - 1])
+            yield scenario(KillAtWritePoint(point), aim=whole.points[point - 1])
         elif how == "damaged":
-            yield scenario(Aimed(draw.choice(later)), also="a checkpoint damaged")
+            yield scenario(KillAtWritePoint(draw.choice(later)), also="a checkpoint damaged")
         elif how == "twice":
-            first = Aimed(draw.choice(later)), Killed(draw.uniform(0.3, 1) * whole.seconds)
-            again = Aimed(draw.randint(1, 12)), Killed(draw.uniform(0.05, 0.3) * whole.seconds)
+            first = (
+                KillAtWritePoint(draw.choice(later)),
+                KillAfter(draw.uniform(0.3, 1) * whole.seconds),
+            )
+            again = (
+                KillAtWritePoint(draw.randint(1, 12)),
+                KillAfter(draw.uniform(0.05, 0.3) * whole.seconds),
+            )
             yield scenario(draw.choice(first), draw.choice(again), also="killed again")
         elif how == "full":
-            yield scenario(Full(draw.randint(1, total)))
+            yield scenario(FillDisk(draw.randint(1, total)))
         elif how == "interrupted":
             which = draw.choice((signal.SIGINT, signal.SIGTERM))
-            yield scenario(Interrupted(draw.uniform(0, 1) * whole.seconds, which))
+            yield scenario(InterruptAfter(draw.uniform(0, 1) * whole.seconds, which))
         else:
-            yield scenario(Killed(draw.uniform(0, 1) * whole.seconds))
+            yield scenario(KillAfter(draw.uniform(0, 1) * whole.seconds))
 
 
 def _ways(training: Training, count: int) -> list[str]:
@@ -185,20 +202,20 @@ def _suffered(scenario: Scenario, whole: Whole, folder: Path) -> Outcome:
     names: list[str] = []
     try:
         for blow in scenario.blows:
-            name = blow.fall(training, out, log)
+            name = blow.inject(training, out, log)
             tries = 0
-            while name is None and not names and isinstance(blow, Killed | Interrupted):
+            while name is None and not names and isinstance(blow, KillAfter | InterruptAfter):
                 shutil.rmtree(out)  # it was done before: sooner
                 tries += 1
                 if tries > TRIES:
                     raise AssertionError("it was done, however soon it was told to stop")
-                name = _sooner(blow, 0.6**tries).fall(training, out, log)
+                name = _sooner(blow, 0.6**tries).inject(training, out, log)
             names += [name] if name is not None else []
-        if scenario.also == "a checkpoint damaged" and damage(out, draw):
+        if scenario.also == "a checkpoint damaged" and flip_bit(out, draw):
             names.append(scenario.also)
         if training.name.startswith("reproduce"):
             shutil.rmtree(out / "report", ignore_errors=True)
-        code = forked(lambda: training.go(out), log)
+        code = run_in_fork(lambda: training.go(out), log)
         if code:
             raise AssertionError(f"it did not go on: {log.read_text()[-600:]}")
         found, left = training.results(out), training.left(out)
@@ -219,10 +236,10 @@ def _suffered(scenario: Scenario, whole: Whole, folder: Path) -> Outcome:
     return made
 
 
-def _sooner(blow: Killed | Interrupted, share: float) -> Blow:
-    if isinstance(blow, Interrupted):
-        return Interrupted(share * blow.seconds, blow.with_signal)
-    return Killed(share * blow.seconds)
+def _sooner(blow: KillAfter | InterruptAfter, share: float) -> Fault:
+    if isinstance(blow, InterruptAfter):
+        return InterruptAfter(share * blow.seconds, blow.with_signal)
+    return KillAfter(share * blow.seconds)
 
 
 def _told(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""What came of things done wrong."""
+"""Results of injected faults."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -8,14 +8,13 @@ __all__ = ["Outcome"]
 
 @dataclass
 class Outcome:
-    """Counts of what was done and of what happened, and everything that broke a promise.
+    """Counts of faults and of reactions, and all broken guarantees.
 
     Attributes:
-        done: how often each kind of thing was done (a kill before a rename, a bit flipped in
-            `front.json`).
-        answered: how often each allowed answer came (the same bits, one sentence).
-        broken: a sentence for each promise that was broken, enough to repeat it.
-        measured: the largest of what was measured, by name (seconds, megabytes).
+        done: counts of each fault (a kill before a rename, a bit flipped in `front.json`).
+        answered: counts of each allowed reaction (the same bits, one sentence).
+        broken: a sentence for each broken guarantee, from which it can be repeated.
+        measured: the largest value of each measurement, by name (seconds, megabytes).
     """
 
     done: Counter[str] = field(default_factory=Counter)
@@ -24,11 +23,11 @@ class Outcome:
     measured: dict[str, float] = field(default_factory=dict)
 
     def measure(self, name: str, value: float) -> None:
-        """Keep the largest."""
+        """Record a value, of which the largest is kept."""
         self.measured[name] = max(value, self.measured.get(name, value))
 
     def add(self, other: "Outcome") -> None:
-        """Take up what another came to."""
+        """Add the counts of another outcome."""
         self.done += other.done
         self.answered += other.answered
         self.broken += other.broken

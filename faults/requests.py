@@ -22,8 +22,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from faults.ground import train
-from faults.hostile import Ask, asks
+from faults.fixtures import train_runs
+from faults.hostile_requests import Ask, asks
 from faults.outcome import Outcome
 
 __all__ = ["Server", "answered", "inflict", "send", "started"]
@@ -101,7 +101,7 @@ def inflict(count: int, *, seed: int, folder: Path) -> Outcome:
         seed: chooses them.
         folder: an empty one, to work in.
     """
-    train(folder)
+    train_runs(folder)
     made = Outcome()
     table = {"inputs": [{"skill": 3}, {"skill": None}], "preference": [0.25, 0.75]}
     numbers = {"inputs": [[0.5] * _width(folder / "run")] * 2, "preference": [0.25, 0.75]}

@@ -109,7 +109,7 @@ def test_a_constant_classifier_is_never_taken_silently(show: Open, seen: See) ->
     shown.settle()
     said = shown.text("#verdict")
     assert "No choice has gap at most" in said
-    assert "everybody the same answer would keep it" in said
+    assert "everybody the same answer would keep the limit" in said
     before = shown.ray()
     assert before != pytest.approx(val.rays[-1], abs=1e-4)
     assert "everybody" not in shown.text("#point-state")

@@ -157,7 +157,7 @@ def test_undo_right_after_a_change_takes_back_that_change(show: Open, people: Se
     shown.until(lambda: shown.ray() == before)
 
 
-@pytest.mark.parametrize("link", ["Write the decision down", "Skip to the choice"])
+@pytest.mark.parametrize("link", ["Record the decision", "Skip to the choice"])
 def test_a_link_within_the_page_keeps_the_choice(show: Open, people: See, link: str) -> None:
     view = people()
     shown = show(view)
@@ -169,7 +169,7 @@ def test_a_link_within_the_page_keeps_the_choice(show: Open, people: See, link: 
     chosen = view.runs[0].fronts[0].choose(max={"gap": 0.3}).ray
     shown.page.get_by_role("link", name=link).focus()
     shown.page.keyboard.press("Enter")
-    section = {"Write the decision down": "record", "Skip to the choice": "decision"}[link]
+    section = {"Record the decision": "record", "Skip to the choice": "decision"}[link]
     assert shown.page.evaluate("document.activeElement.id") == section
     shown.settle()
     for _ in range(2):  # at once, and after a reload
@@ -270,7 +270,7 @@ def test_every_statement_of_the_decision_names_its_one_split(show: Open, people:
     for split, label in (("Test", "test"), ("Validation", "validation")):
         shown.page.get_by_role("radio", name=split).check()
         shown.settle()
-        assert shown.text("#decision-title") == f"Chosen now, on {label} data"
+        assert shown.text("#decision-title") == f"Current choice, on {label} data"
 
 
 def test_the_threshold_is_said_and_in_the_decision(show: Open, people: See) -> None:

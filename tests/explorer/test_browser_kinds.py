@@ -103,7 +103,7 @@ def test_networks_for_one_objective_each(show: Open) -> None:
     shown.settle()
     ideal = (2 - 0.2) * (2 - 0.1)
     assert f"needs to reach{ideal:.3f}" in shown.text("#quality-body")
-    assert "weighed the losses3.1 %" in shown.text("#quality-body")
+    assert "as weights3.1 %" in shown.text("#quality-body")
     assert "its own selected epoch: 5, 10" in shown.text("#training")
 
 

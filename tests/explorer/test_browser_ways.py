@@ -49,7 +49,7 @@ def test_everything_can_be_done_with_the_keyboard(show: Open, seen: See) -> None
     value = float(shown.page.locator(".chip input").input_value())
     assert str(grip.get_attribute("aria-valuetext")).startswith("at most")
     assert float(str(grip.get_attribute("aria-valuenow"))) == value
-    shown.until(lambda: "choices that keep it" in shown.text("#live"))
+    shown.until(lambda: "choices that keep the limit" in shown.text("#live"))
     keyboard.press("Delete")
     shown.settle()
     assert shown.page.locator(".chip").count() == 0

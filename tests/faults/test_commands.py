@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from faults.bad_lines import GOOD, Line, _commands, lines
-from faults.calling import Ended
-from faults.commands import call_all, inflict, wrong_with
+from faults.command_calls import Ended
+from faults.commands import call_all, find_broken_promise, inflict
 
 REFUSED = Ended(2, "", "error: unknown problem `adlut`\n", 0.1, 300.0)
 
@@ -52,7 +52,7 @@ def test_lines_are_many_and_different() -> None:
 def test_what_is_wrong_with_an_end(
     changed: dict[str, typing.Any], left: list[str], says: str | None
 ) -> None:
-    wrong = wrong_with(Ended(**{**REFUSED.__dict__, **changed}), left)
+    wrong = find_broken_promise(Ended(**{**REFUSED.__dict__, **changed}), left)
     assert wrong is None if says is None else says in str(wrong)
 
 

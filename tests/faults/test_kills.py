@@ -31,12 +31,12 @@ def from_another_seed() -> None:
 
 def without_sweeping() -> None:
     """What killed processes left stays."""
-    resuming.sweep_run = lambda folder: None  # type: ignore[attr-defined]
+    resuming.clean_run_folder = lambda folder: None  # type: ignore[attr-defined]
 
 
 def going_on_apart() -> None:
     """Every seed of a stack goes on by itself."""
-    resuming.side_by_side = lambda folders: [[at] for at in range(len(folders))]  # type: ignore[attr-defined]
+    resuming.group_by_epoch = lambda folders: [[at] for at in range(len(folders))]  # type: ignore[attr-defined]
 
 
 @pytest.mark.system

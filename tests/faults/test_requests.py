@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from faults.hostile import Ask, asks
+from faults.hostile_requests import Ask, asks
 from faults.outcome import Outcome
 from faults.requests import Server, answered, attack, inflict
 

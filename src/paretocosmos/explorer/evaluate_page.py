@@ -118,7 +118,7 @@ def _drop_samples(model: PageModel) -> PageModel:
         )
         for view in model.runs
     ]
-    note = "They were left out of this page."
+    note = "Individual cases were left out of this page."
     return dataclasses.replace(model, runs=views, samples=None, samples_note=note)
 
 

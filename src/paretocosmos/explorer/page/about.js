@@ -22,8 +22,8 @@ const showQuality = () => {
   const head = runs.flatMap((run) => run.fronts.map((front) => (runs.length > 1 ? `${run.label}, ${front.split}` : front.split)));
   const costs = [["sensitivity (0: the ray has no effect)", (run) => plain(run.record.sensitivity)], ["training time", (run) => duration(run.record.seconds_training)], ["parameters", (run) => plain(run.record.parameters)]];
   const infeasible = (run) => Math.max(0, ...(Array.isArray(run.record.networks) ? run.record.networks : []).map((one) => Number(one?.infeasible_share) || 0));
-  if (runs.some((run) => infeasible(run) > 0)) costs.push(["steps without a solution, where the ray weighed the losses", (run) => percent(infeasible(run), 1)]);
-  $("quality-body").replaceChildren(make("div", { class: "sideways", tabindex: 0, role: "region", "aria-label": "How good the front is" }, make("table", { class: "numbers wide" },
+  if (runs.some((run) => infeasible(run) > 0)) costs.push(["steps without a solution, which used the ray as weights", (run) => percent(infeasible(run), 1)]);
+  $("quality-body").replaceChildren(make("div", { class: "sideways", tabindex: 0, role: "region", "aria-label": "Quality of the front" }, make("table", { class: "numbers wide" },
     make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "number"), ...head.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, ...rows.map(([key, why]) => make("tr", {}, make("th", { scope: "row" }, nice(key), make("small", {}, why)),
       ...every.map((report) => cell(report, key)))),

@@ -35,7 +35,7 @@ const showAnswers = () => {
   const C = page.heads[state.head].classes.length;
   const groups = page.groups.length ? page.groups.length + 1 : 1;
   const ray = front.ray(run.answers.rayIndices[place]).map((one) => one.toFixed(3)).join(", ");
-  say($("answers-text"), `Counted at the evaluated ray ${ray}, the nearest to your preference. A row is what is true, a column what the network answers.`);
+  say($("answers-text"), `Counted at the evaluated ray ${ray}, the nearest to your preference. Rows are true classes, columns the network’s answers.`);
   for (const { split, cells } of counted) {
     const counts = run.answers.confusion[split][state.head];
     const from = (place * groups + Math.min(state.group, groups - 1)) * C * C;

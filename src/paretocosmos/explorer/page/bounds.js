@@ -1,7 +1,8 @@
 // ---- the criteria, as a sentence with bounds in it ----
 const way = (name) => {
   const { label } = measureOf(name);
-  if (/ answers/.test(label)) return `${isLarger(name) ? "most" : "fewest"} ${label}`;
+  // what is counted in hundredths of people or answers is many or few, not high or low
+  if (unitOf(name) === "of 100") return `${isLarger(name) ? "most" : "fewest"} ${label}`;
   return `${isLarger(name) ? "most" : label.startsWith("gap") || label.startsWith("difference") ? "smallest" : "lowest"} ${label}`;
 };
 const setUpCriteria = () => {
@@ -62,7 +63,7 @@ const chip = (name) => {
   return make("span", { class: "chip" }, `${labelOf(name)} ${sign}`, make("span", { class: "amount" }, field, make("span", {}, unitOf(name)), remove));
 };
 
-const many = (count) => (count === 1 ? "the one choice that keeps it" : `${count} choices that keep it`);
+const bestOf = (count) => (count === 1 ? "The only choice that keeps" : `The best of ${count} choices that keep`);
 // What came of it: chosen, moved away from, or refused, with how close one comes.
 const showVerdict = () => {
   const front = chosenFrom();
@@ -79,16 +80,16 @@ const showVerdict = () => {
     const near = boundsOf(criteria()).map(({ name }) => `${inUnits(name, front.columns[name][found.closest])}`).join(" and ");
     const parts = [wanted ? `No choice has ${wanted} on ${dataName(choosingSplit)}; the closest has ${near}. ` : `Every choice gives everybody the same answer on ${dataName(choosingSplit)}. `];
     if (found.closest !== undefined && wanted) parts.push(button("Show the closest", () => setRay(front.ray(found.closest))), " ");
-    if (found.constant && !state.constants) parts.push("Giving everybody the same answer would keep it. ", button("Allow that", () => { state.constants = true; choose(); }));
+    if (found.constant && !state.constants) parts.push("Giving everybody the same answer would keep the limit. ", button("Allow that", () => { state.constants = true; choose(); }));
     box.replaceChildren(...parts);
     return;
   }
   const parts = [];
   const there = mixOf(active(), choosingSplit);
   const same = there.length === 1 && there[0][0] === found.at;
-  if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `The best of ${many(kept[state.run].reduce((sum, one) => sum + one, 0))} on ${dataName(choosingSplit)}, out of ${front.count}. ` : "");
-  else if (hasBounds()) parts.push("This choice was moved away from the limit. ", button(`Back to the ${way(bestName())} with ${wanted}`, () => choose()));
-  else parts.push("Set a limit to take the best choice that keeps it.");
+  if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `${bestOf(kept[state.run].reduce((sum, one) => sum + one, 0))} ${boundsOf(criteria()).length > 1 ? "the limits" : "the limit"} on ${dataName(choosingSplit)}, out of ${front.count}. ` : "");
+  else if (hasBounds()) parts.push("You moved away from the limit. ", button(`Back to the ${way(bestName())} with ${wanted}`, () => choose()));
+  else parts.push("Set a limit to get the best choice that keeps it.");
   if (state.constants) parts.push(" Choices that give everybody the same answer are allowed. ", button("Leave them out", () => { state.constants = false; choose(); }));
   box.replaceChildren(...parts);
 };

@@ -101,13 +101,13 @@ const buildOutcomes = () => {
   });
   $("outcomes").replaceChildren(...strips.map((one) => one.node));
   const lone = !strips.some(({ cells }) => isNumber(cells[0].cell.at(active(), state.ray, state.split)[1]));
-  say($("counted"), `Counted on ${countedOn(state.split)}. ${decidedAt()}${lone ? "How sure these numbers are was not computed." : "Bars are 95 % intervals: how far a number may be off because only so many were counted."}`);
+  say($("counted"), `Counted on ${countedOn(state.split)}. ${decidedAt()}${lone ? "The uncertainty of these numbers was not computed." : "Bars are 95 % intervals: how far a number may be off because only so many cases were counted."}`);
   showConsequences();
 };
 const putAt = (node, span, value) => { node.style.left = `${(100 * clamp((value - span[0]) / (span[1] - span[0]), 0, 1)).toFixed(2)}%`; };
 const showConsequences = () => {
   const run = active();
-  say($("decision-title"), `Chosen now, on ${dataName(state.split)}`);
+  say($("decision-title"), `Current choice, on ${dataName(state.split)}`);
   const said = leadOf(run, state.ray, state.split);
   const text = said.map((part) => part.number ?? part).join("");
   if ($("lead").textContent !== text) $("lead").replaceChildren(...said.map((part) => (part.number ? make("b", {}, part.number) : part)));

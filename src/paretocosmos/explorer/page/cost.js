@@ -1,7 +1,7 @@
 // ---- what is traded, what the choice costs, and how sure that is ----
 const listing = (texts, last) => (texts.length < 2 ? texts.join("") : `${texts.slice(0, -1).join(", ")} ${last} ${texts[texts.length - 1]}`);
 const showTrade = () => {
-  if (!words.groups.length) say($("consequences-title"), "What it does");
+  if (!words.groups.length) say($("consequences-title"), "What the choice does");
   const between = words.groups.length && traded.some((name) => /\bgap|difference/.test(labelOf(name))) ? ` between ${listing(words.groups, "and")}` : "";
   say($("trade"), `The choice is between ${listing(names.map((_, j) => wishOf(j)), "and")}${between}: more of one costs some of the other${J > 2 ? "s" : ""}.`);
 };

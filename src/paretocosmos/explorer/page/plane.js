@@ -13,7 +13,7 @@ const plane = (() => {
     const [x, y] = [blend(columns[state.x], mix), blend(columns[state.y], mix)];
     return Number.isFinite(x) && Number.isFinite(y) ? [sx(x), sy(y)] : null;
   };
-  const better = (name) => (isLarger(name) ? "more is better" : names.includes(name) || traded.includes(name) ? "less is better" : "");
+  const better = (name) => (isLarger(name) ? "larger is better" : names.includes(name) || traded.includes(name) ? "smaller is better" : "");
   const inside = ([x, y]) => x >= box.left - 1 && x <= box.right + 1 && y >= box.top - 1 && y <= box.bottom + 1;
   // What a bound forbids is shaded.
   const forbid = (context, name, across) => {

@@ -11,7 +11,7 @@ const stateOf = () => {
   }
   if (mix.length > 1) return `Interpolated between evaluated rays: a good guess, not a measurement.${same}`;
   if (nearest(front.rays, front.count, J, state.ray, 1)[0][1] > 1e-6) return "Beyond the evaluated rays: the outermost is shown.";
-  return (state.byBounds && hasBounds() ? "Evaluated, and the best that keeps your bounds." : "Evaluated: these numbers were measured.") + same;
+  return (state.byBounds && hasBounds() ? "Evaluated, and the best choice within your limits." : "Evaluated: these numbers were measured.") + same;
 };
 let cells = [];
 const buildPoint = () => {
@@ -43,7 +43,7 @@ const showPoint = () => {
       const bound = boundOf(name);
       const broken = bound !== undefined && isNumber(value) && (isLarger(name) ? value < bound - 1e-12 : value > bound + 1e-12);
       cell.classList.toggle("broken", broken);
-      if (broken) cell.title = `${isLarger(name) ? "below" : "above"} the bound ${plain(bound)}`;
+      if (broken) cell.title = `${isLarger(name) ? "below" : "above"} the limit ${plain(bound)}`;
       else cell.removeAttribute("title");
     });
   });

@@ -12,7 +12,7 @@ const meaningOf = (run) => {
   if (!isNumber(order)) return between.trim();
   if (order > 0) return between.trim();
   if (order < 0) return `This model reads the preference as a direction: more weight on a goal makes its loss larger.${between}`;
-  return `Here more weight does not reliably help a goal: choose by the numbers, not by the place of the slider.${between}`;
+  return `Here more weight does not reliably help a goal: choose by the numbers, not by the position of the slider.${between}`;
 };
 const setUpPreference = () => {
   const box = $("preference");

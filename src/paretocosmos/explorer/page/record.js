@@ -5,9 +5,9 @@ const unknowns = () => {
   const mix = mixOf(active(), choosingSplit);
   if (mix.length > 1) said.push("The choice lies between two that were evaluated: its numbers are interpolated, not measured.");
   const sure = outcomesOf(active()).some(({ cells }) => isNumber(cells[0].at(active(), state.ray, lastSplit)[1]));
-  said.push(sure ? `The 95 % intervals are for more ${words.rows} of the same kind, not for other places, times or groups.` : "How sure the numbers are was not computed.");
+  said.push(sure ? `The 95 % intervals are for more ${words.rows} of the same kind, not for other places, times or groups.` : "The uncertainty of the numbers was not computed.");
   if (words.groups.length) said.push(`Only ${listing(words.groups, "and")} were compared; gaps within these groups or between others are not known.`);
-  said.push("The numbers are of one training run; another seed would give slightly different ones.");
+  said.push("The numbers come from one training run; another seed would give slightly different ones.");
   const found = (Array.isArray(record.findings) ? record.findings : []).filter(isGroup).map((one) => one.text);
   return [...new Set([...said, ...[found, record.caveats ?? []].flat().map(unquoted)])];
 };

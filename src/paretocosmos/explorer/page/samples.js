@@ -7,7 +7,7 @@ const buildSamples = () => {
   const some = samples && answers && (samples.texts.length || samples.images.length);
   $("samples-body").replaceChildren();
   if (!some) {
-    say($("samples-text"), page.samples_note || "This page does not hold the answers of this run.");
+    say($("samples-text"), page.samples_note || "This page does not contain this run’s answers.");
     return;
   }
   const count = samples.rows.length;
@@ -37,7 +37,7 @@ const pictures = (samples) => make("ul", { class: "pictures" }, ...samples.image
   });
   sampleNodes.push(lines);
   const truth = page.heads.map((head, h) => `${nice(head.name)} ${head.classes[samples.truth[h][s]]}`).join(", ");
-  return make("li", {}, make("img", { src: source, alt: `Sample ${s + 1}, in truth ${truth}` }), ...lines.map((one) => one.node));
+  return make("li", {}, make("img", { src: source, alt: `Sample ${s + 1}; true classes: ${truth}` }), ...lines.map((one) => one.node));
 }));
 const showSamples = () => {
   if (!sampleNodes.length) return;

@@ -53,7 +53,7 @@
     const some = run.evaluations.slice(-SHOWN);
     const every = some.flatMap((one) => one.values);
     const picture = frame(
-      "The front on validation data, older ones paler; less is better",
+      "Fronts on validation data, earlier ones paler; smaller is better",
       ends(every.map((point) => point[0])), ends(every.map((point) => point[1])),
       run.labels[0], run.labels[1],
     );
@@ -90,7 +90,7 @@
   const shown = (run) => {
     const section = make("section", { class: "watch-run" });
     const last = run.evaluations[run.evaluations.length - 1];
-    const said = { training: clock(run.seconds_left), finished: "finished", stopped: "stopped before its end" }[run.status];
+    const said = { training: clock(run.seconds_left), finished: "finished", stopped: "stopped before the end" }[run.status];
     section.append(make("h2", {}, `${run.problem} by ${run.method}, seed ${run.seed}`));
     const known = run.evaluations.some((one) => one.hypervolume_val !== null);
     const reached = last && known ? `, hypervolume ${last.hypervolume_val.toFixed(4)} on validation data` : "";
@@ -103,7 +103,7 @@
     pictures.append(lines("Losses in training", run, Object.keys(last.losses ?? {}).map((name) => ({
       name: words(name), values: run.evaluations.map((one) => (one.losses ?? {})[name] ?? NaN),
     }))));
-    if (known) pictures.append(lines("Hypervolume on validation data; more is better", run, [
+    if (known) pictures.append(lines("Hypervolume on validation data; larger is better", run, [
       { name: "", values: run.evaluations.map((one) => one.hypervolume_val) },
     ]));
     section.append(pictures);

@@ -97,7 +97,7 @@ def asks(seed: int, good: dict[str, Any], token: str | None) -> Iterator[Ask]:
     draw = random.Random(seed)
     kinds: list[tuple[Callable[[random.Random, dict[str, Any], bytes], Ask], float]] = [
         (_no_http, 2),
-        (_spoilt_head, 2),
+        (_spoil_head, 2),
         (_path, 1),
         (_framing, 2),
         (_smuggled, 1),
@@ -160,7 +160,7 @@ def _no_http(draw: random.Random, _good: dict[str, Any], _known: bytes) -> Ask:
     return Ask("no HTTP", sent, "half")
 
 
-def _spoilt_head(draw: random.Random, good: dict[str, Any], known: bytes) -> Ask:
+def _spoil_head(draw: random.Random, good: dict[str, Any], known: bytes) -> Ask:
     body = _json(good)
     lines = (
         (b"NoColon",),

@@ -1,9 +1,9 @@
 """Calls the command line thousands of times: one process imports it, and forks for every call.
 
-`python -m faults.calling` is that process: a line of JSON with a call on its standard input, a line
-with how it ended on its standard output. It computes nothing itself, since the threads of torch do
-not survive a fork. A call that asks for it becomes a process of its own instead: `python -P -m
-paretocosmos`, as a user would start it.
+`python -m faults.command_calls` is that process: it reads a line of JSON with a call from standard
+input, and writes a line with the result to standard output. It computes nothing itself, since the
+threads of torch do not survive a fork. A call that asks for it becomes a process of its own
+instead: `python -P -m paretocosmos`, as a user would start it.
 """
 
 import atexit
@@ -100,7 +100,7 @@ def _path() -> str:
 def calling(environment: Mapping[str, str] | None = None) -> Iterator[Caller]:
     """Start the process that forks, and end it."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "faults.calling"],
+        [sys.executable, "-P", "-m", "faults.command_calls"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -1,4 +1,4 @@
-"""What is done to a training: killed at a write point or any moment, stopped, out of disk."""
+"""Faults injected into a training: kills at write points or any moment, signals, a full disk."""
 
 import os
 import random
@@ -11,47 +11,59 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from faults._apart import ended, fork, forked, gone
-from faults._points import dies_at, full_from
-from faults._trainings import Training, checkpoints_in
+from faults.isolation import run_in_fork, start_fork, wait_for_exit, wait_for_group
+from faults.trainings import Training, count_checkpoints
+from faults.write_points import fill_disk_from_point, kill_at_point
 
-__all__ = ["Aimed", "Blow", "Full", "Interrupted", "Killed", "OnWorkers", "damage"]
+__all__ = [
+    "Fault",
+    "FillDisk",
+    "InterruptAfter",
+    "KillAfter",
+    "KillAtWritePoint",
+    "KillWorkers",
+    "flip_bit",
+]
 
 
 @dataclass(frozen=True)
-class Blow:
-    """Something that ends a training before it is done."""
+class Fault:
+    """Fault that ends a training early."""
 
-    def fall(self, training: Training, out: Path, log: Path) -> str | None:
-        """Begin or continue a training, and strike; what was done, `None` if it came too late."""
+    def inject(self, training: Training, out: Path, log: Path) -> str | None:
+        """Start or continue a training, and injure it.
+
+        Returns:
+            A description of the fault, or `None` if the training ended first.
+        """
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Aimed(Blow):
-    """Killed at the n-th write point."""
+class KillAtWritePoint(Fault):
+    """Kill at the n-th write point."""
 
     point: int
 
-    def fall(self, training: Training, out: Path, log: Path) -> str | None:
-        code, name = _at_point(dies_at, self.point, training, out, log)
-        return name if code == -signal.SIGKILL else _late(code, log)
+    def inject(self, training: Training, out: Path, log: Path) -> str | None:
+        code, name = _train_with(kill_at_point, self.point, training, out, log)
+        return name if code == -signal.SIGKILL else _check_ended(code, log)
 
 
 @dataclass(frozen=True)
-class Full(Blow):
-    """No room on the disk from the n-th write point on."""
+class FillDisk(Fault):
+    """A full disk from the n-th write point on."""
 
     point: int
 
-    def fall(self, training: Training, out: Path, log: Path) -> str | None:
-        code, name = _at_point(full_from, self.point, training, out, log)
+    def inject(self, training: Training, out: Path, log: Path) -> str | None:
+        code, name = _train_with(fill_disk_from_point, self.point, training, out, log)
         if code not in (0, 2):  # what could not be flushed need not stop it
-            raise AssertionError(f"a full disk at {name} gave no sentence: {_end(log)}")
+            raise AssertionError(f"a full disk at {name} gave no sentence: {_read_last_lines(log)}")
         return None if name is None else f"no room on the disk, {name}"
 
 
-def _at_point(
+def _train_with(
     arm: Callable[[int, Path], None], point: int, training: Training, out: Path, log: Path
 ) -> tuple[int, str | None]:
     said = log.with_name("point")
@@ -61,32 +73,32 @@ def _at_point(
         arm(point, said)
         training.go(out)
 
-    code = forked(act, log)
+    code = run_in_fork(act, log)
     return code, said.read_text() if said.exists() else None
 
 
 @dataclass(frozen=True)
-class Killed(Blow):
-    """Killed after so many seconds."""
+class KillAfter(Fault):
+    """Kill after so many seconds."""
 
     seconds: float
 
-    def fall(self, training: Training, out: Path, log: Path) -> str | None:
-        child = fork(lambda: training.go(out), log)
+    def inject(self, training: Training, out: Path, log: Path) -> str | None:
+        child = start_fork(lambda: training.go(out), log)
         time.sleep(self.seconds)
         os.kill(child, signal.SIGKILL)
-        code = ended(child)
-        return "SIGKILL at any moment" if code == -signal.SIGKILL else _late(code, log)
+        code = wait_for_exit(child)
+        return "SIGKILL at any moment" if code == -signal.SIGKILL else _check_ended(code, log)
 
 
 @dataclass(frozen=True)
-class Interrupted(Blow):
-    """The command line, told to stop after so many seconds."""
+class InterruptAfter(Fault):
+    """Send the command line a signal after so many seconds."""
 
     seconds: float
     with_signal: signal.Signals
 
-    def fall(self, training: Training, out: Path, log: Path) -> str | None:
+    def inject(self, training: Training, out: Path, log: Path) -> str | None:
         begun = log.with_name("begun")
 
         def act() -> None:
@@ -102,14 +114,16 @@ class Interrupted(Blow):
                 sys.exit(130)
 
         begun.unlink(missing_ok=True)
-        child = fork(act, log)
+        child = start_fork(act, log)
         while not begun.exists():
             time.sleep(0.001)
         time.sleep(self.seconds)
         os.kill(child, self.with_signal)
-        code = ended(child)
+        code = wait_for_exit(child)
         if code not in (0, 130, -signal.SIGTERM) or "Traceback" in log.read_text():
-            raise AssertionError(f"{self.with_signal.name} ended it with {code}: {_end(log)}")
+            raise AssertionError(
+                f"{self.with_signal.name} ended it with {code}: {_read_last_lines(log)}"
+            )
         return None if code == 0 else f"{self.with_signal.name} at any moment"
 
 
@@ -123,14 +137,14 @@ STAGES = {
 
 
 @dataclass(frozen=True)
-class OnWorkers(Blow):
-    """A reproduction on workers loses one of them, or itself, or both."""
+class KillWorkers(Fault):
+    """Kill a worker of a reproduction, its parent, or both."""
 
-    whom: str
+    victim: str
     when: str
     seconds: float
 
-    def fall(self, training: Training, out: Path, log: Path) -> str | None:
+    def inject(self, training: Training, out: Path, log: Path) -> str | None:
         def act() -> None:
             from paretocosmos.paper import scheduling
 
@@ -145,27 +159,27 @@ class OnWorkers(Blow):
                 while not (workers and any(out.glob(STAGES[self.when] or "*"))):
                     time.sleep(0.002)
                 time.sleep(self.seconds)
-                if self.whom != "the parent":
+                if self.victim != "the parent":
                     os.kill(workers[-1].process.pid, signal.SIGKILL)
-                if self.whom != "a worker":
+                if self.victim != "a worker":
                     os.kill(os.getpid(), signal.SIGKILL)
 
             scheduling._start_worker = remembered  # type: ignore[assignment]
             threading.Thread(target=strike, daemon=True).start()
             training.go(out)
 
-        child = fork(act, log)
-        code = ended(child)
-        if not gone(child):
+        child = start_fork(act, log)
+        code = wait_for_exit(child)
+        if not wait_for_group(child):
             raise AssertionError("workers went on though the process that started them was killed")
         if code not in (0, -signal.SIGKILL):
-            raise AssertionError(f"a lost worker cost more than its cell: {_end(log)}")
-        return f"{self.whom} killed {self.when}"
+            raise AssertionError(f"a lost worker cost more than its cell: {_read_last_lines(log)}")
+        return f"{self.victim} killed {self.when}"
 
 
-def damage(out: Path, draw: random.Random) -> bool:
+def flip_bit(out: Path, draw: random.Random) -> bool:
     """Flip a bit of a checkpoint, unless it is the only one of its seed."""
-    every = [path for path, count in checkpoints_in(out) if count > 1]
+    every = [path for path, count in count_checkpoints(out) if count > 1]
     if not every:
         return False
     path = draw.choice(every)
@@ -175,11 +189,11 @@ def damage(out: Path, draw: random.Random) -> bool:
     return True
 
 
-def _late(code: int, log: Path) -> str | None:
+def _check_ended(code: int, log: Path) -> str | None:
     if code:
-        raise AssertionError(f"it ended with {code} before it was killed: {_end(log)}")
+        raise AssertionError(f"it ended with {code} before it was killed: {_read_last_lines(log)}")
     return None
 
 
-def _end(log: Path) -> str:
+def _read_last_lines(log: Path) -> str:
     return " | ".join(log.read_text().strip().splitlines()[-6:]) if log.exists() else ""

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from faults._mutations import BYTES, JSON, SAFETENSORS, TEXT, Mutate
-from faults._readers import front, opened, table, used
-from faults._trainings import RECIPE, SETTINGS, write_table
+from faults.mutations import BYTES, JSON, SAFETENSORS, TEXT, Mutate
+from faults.readers import open_run, read_front, read_table, use_run
+from faults.trainings import RECIPE, SETTINGS, write_table
 from paretocosmos.paper.collect import collect_results
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
@@ -132,7 +132,7 @@ def _of_texts(folder: Path) -> list[Artefact]:
     ways = {**BYTES, **TEXT}
     return [
         Artefact("a recipe", folder, "mine.toml", lambda f: load_recipe(f / "mine.toml"), 8, ways),
-        Artefact("a table of one's own", folder, "people.csv", table, 3, ways),
+        Artefact("a table of one's own", folder, "people.csv", read_table, 3, ways),
     ]
 
 
@@ -187,20 +187,22 @@ def _of_runs(folder: Path) -> list[Artefact]:
     both, tensors = {**BYTES, **JSON}, {**BYTES, **SAFETENSORS}
     names = ("front.json", "front_val.json")
     return [
-        Artefact("run.json", toy, "run.json", opened, 14, both, exact=True),
-        Artefact("run.json of a stranger", toy, "run.json", used, 6, JSON, sealed=True),
-        Artefact("run.json of a stranger's table", people, "run.json", used, 4, JSON, sealed=True),
-        *(Artefact(name, toy, name, opened, 5, both, exact=True) for name in names),
-        *(Artefact(f"{n} of a stranger", toy, n, used, 3, JSON, sealed=True) for n in names),
-        Artefact("front.json alone", toy, "front.json", front, 8, both),
-        Artefact("table.json", people, "table.json", opened, 5, both, exact=True),
-        Artefact("table.json of a stranger", people, "table.json", used, 3, JSON, sealed=True),
-        Artefact("model.safetensors", toy, "model.safetensors", opened, 9, tensors, exact=True),
+        Artefact("run.json", toy, "run.json", open_run, 14, both, exact=True),
+        Artefact("run.json of a stranger", toy, "run.json", use_run, 6, JSON, sealed=True),
+        Artefact(
+            "run.json of a stranger's table", people, "run.json", use_run, 4, JSON, sealed=True
+        ),
+        *(Artefact(name, toy, name, open_run, 5, both, exact=True) for name in names),
+        *(Artefact(f"{n} of a stranger", toy, n, use_run, 3, JSON, sealed=True) for n in names),
+        Artefact("front.json alone", toy, "front.json", read_front, 8, both),
+        Artefact("table.json", people, "table.json", open_run, 5, both, exact=True),
+        Artefact("table.json of a stranger", people, "table.json", use_run, 3, JSON, sealed=True),
+        Artefact("model.safetensors", toy, "model.safetensors", open_run, 9, tensors, exact=True),
         Artefact(
             "model.safetensors of a stranger",
             toy,
             "model.safetensors",
-            used,
+            use_run,
             4,
             tensors,
             sealed=True,

@@ -1,4 +1,4 @@
-"""What bad command lines are tried on: two small runs, and files and folders of every bad kind."""
+"""Files for bad command lines: two small runs, and files and folders with every kind of damage."""
 
 import gzip
 import json
@@ -20,9 +20,9 @@ __all__ = [
     "BAD_RUNS",
     "BAD_TABLES",
     "BOMBS",
-    "lay",
-    "snapshot",
-    "train",
+    "create_files",
+    "list_files",
+    "train_runs",
 ]
 
 PEOPLE = "people.csv"
@@ -82,7 +82,7 @@ BAD_PATHS = (
     *("loop", "n" * 300, "d/" * 2500, "empty_folder", "/dev/null", "/dev/zero", "/dev/full"),
     *("/proc/self/mem", "/proc/1/root/none", "~nosuch_user/x"),
 )
-"""Places that are no run folder, recipe or table."""
+"""Paths that are no run folder, recipe or table."""
 
 BAD_RUNS = (
     *("cut", "no_front", "no_model", "not_json", "other_model", "deep", "newer", "flipped"),
@@ -91,7 +91,7 @@ BAD_RUNS = (
 """Run folders that are damaged."""
 
 
-def train(folder: Path) -> None:
+def train_runs(folder: Path) -> None:
     """Train the two runs, in a process of its own: threads of torch do not survive a fork."""
     code = (
         "import sys, torch; torch.set_num_threads(1); from paretocosmos import fit\n"
@@ -111,15 +111,15 @@ def train(folder: Path) -> None:
     )
 
 
-def lay(folder: Path) -> None:
-    """Make every file and folder that lines name, in a new folder; `train` has been there."""
+def create_files(folder: Path) -> None:
+    """Make every file and folder that lines name, in a folder where `train_runs` was called."""
     for name, content in {**BAD_TABLES, **BAD_RECIPES}.items():
         (folder / name).write_bytes(content)
-    _bomb(folder / BOMBS[0])
+    _write_gzip_bomb(folder / BOMBS[0])
     with suppress(ImportError):  # without it no Parquet file is read either
-        _parquet_bombs(folder)
+        _write_parquet_bombs(folder)
     (folder / "a_file").write_text("nothing\n")
-    _keys(folder / "key")
+    _write_keys(folder / "key")
     (folder / "empty_folder").mkdir()
     os.mkfifo(folder / "pipe")
     with socket.socket(socket.AF_UNIX) as sock:
@@ -151,8 +151,8 @@ def lay(folder: Path) -> None:
     os.mkfifo(folder / "no_rights" / "run.json")
 
 
-def _bomb(path: Path) -> None:
-    """A small file that unpacks to a large one."""
+def _write_gzip_bomb(path: Path) -> None:
+    """Write a small file that unpacks to a large one."""
     piece = gzip.compress(b"1,f,0\n" * (1 << 22), 1)  # gzip files may follow one another
     with path.open("wb") as stream:
         stream.write(gzip.compress(b"skill,sex,rich\n"))
@@ -160,8 +160,8 @@ def _bomb(path: Path) -> None:
             stream.write(piece)
 
 
-def _parquet_bombs(folder: Path) -> None:
-    """A billion equal numbers, and a text of a megabyte in every row: a few kilobytes each."""
+def _write_parquet_bombs(folder: Path) -> None:
+    """Write a billion equal numbers, and rows with a megabyte of text: a few kilobytes each."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -176,8 +176,8 @@ def _parquet_bombs(folder: Path) -> None:
     pq.write_table(table, folder / BOMBS[2], compression="zstd", store_schema=False)
 
 
-def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
-    """Every name below a folder, with what a write would change."""
+def list_files(folder: Path) -> dict[str, tuple[int, int]]:
+    """List every file and folder below a folder, with its size and time of change."""
     found = {}
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
@@ -189,8 +189,8 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _keys(private: Path) -> None:
-    """A right pair of keys, though no run is signed with them."""
+def _write_keys(private: Path) -> None:
+    """Write a valid pair of keys, with which no run is signed."""
     key = Ed25519PrivateKey.generate()
     form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     private.write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))

@@ -1,4 +1,4 @@
-"""Who reads files of every kind, and what is done with what they hold."""
+"""Readers of every kind of file, which also use what they read."""
 
 import contextlib
 import io
@@ -20,24 +20,25 @@ from paretocosmos.plotting import save_front
 from paretocosmos.problems.table import table as load_table
 from paretocosmos.runs.load import load_run
 
-__all__ = ["front", "opened", "table", "used", "warm"]
+__all__ = ["import_plotting", "open_run", "read_front", "read_table", "use_run"]
 
 
-def warm(folder: Path) -> None:
-    """Import what is imported only when something is drawn."""
+def import_plotting(folder: Path) -> None:
+    """Draw a figure, which imports what is imported only then."""
     rays, values = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.3, 0.2], [0.5, 0.1]])
     save_front(folder / "warm.png", [Front(rays, values, ("loss", "gap"), np.array([2.0, 2.0]))])
 
 
-def opened(folder: Path) -> Any:
+def open_run(folder: Path) -> Any:
+    """Return everything that a run contains, to compare it with the undamaged one."""
     run = load_run(folder)
     weights = {name: value.numpy().tobytes() for name, value in run.model.state_dict().items()}
     table = None if run.table is None else run.table.to_dict()
     return run.front.to_json(), run.front_val.to_json(), weights, run.record, table
 
 
-def used(folder: Path) -> Any:
-    """All that can be done with a run: told, chosen from, evaluated, drawn, explored."""
+def use_run(folder: Path) -> Any:
+    """Do all that can be done with a run: print, choose, evaluate, draw, explore."""
     run = load_run(folder)
     with _silent():
         summarize_run(run)
@@ -51,13 +52,15 @@ def used(folder: Path) -> Any:
     return None
 
 
-def front(folder: Path) -> Any:
+def read_front(folder: Path) -> Any:
+    """Read a front from its file, and choose its knee."""
     path = folder / "front.json"
     text = path.read_text("utf-8", errors="replace") if path.is_file() else ""
     Front.from_json(text).choose(knee=True)
 
 
-def table(folder: Path) -> Any:
+def read_table(folder: Path) -> Any:
+    """Return the number of rows of each split of a table."""
     problem = load_table(data=str(folder / "people.csv"), target="paid", sensitive="sex")
     return [len(problem.split(part)) for part in ("train", "val", "test")]
 

@@ -16,7 +16,7 @@ from paretocosmos.runs.checkpoint import list_checkpoints
 from paretocosmos.training.compare import compare
 from paretocosmos.training.fit import fit
 
-__all__ = ["KINDS", "Training", "checkpoints_in", "prepare", "write_table"]
+__all__ = ["KINDS", "Training", "count_checkpoints", "prepare", "write_table"]
 
 # in these every seed alone, even for one epoch, rounds otherwise than in a stack
 SETTINGS: dict[str, Any] = {"hidden": (60, 25), "batch_size": 32, "evaluate_every": 2, "rays": 3}
@@ -36,7 +36,7 @@ TABLE, TWO_CELLS = "people.csv", "two_cells.toml"
 FILES = ("front.json", "front_val.json", "table.json", "model.safetensors")
 # what may differ from run to run: when, how long, from which state of the repository
 PASSING = ("written", "command", "git", "samples_per_second", "share_waiting", "peak_memory")
-PASSING_IN_TABLES = (*PASSING, "share", "side_by_side", "sha256", "folder")
+PASSING_IN_TABLES = (*PASSING, "share", "run_in_parallel", "sha256", "folder")
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _runs(out: Path) -> Iterator[Path]:
     return (path.parent for path in sorted(out.rglob("run.json")))
 
 
-def checkpoints_in(out: Path) -> list[tuple[Path, int]]:
+def count_checkpoints(out: Path) -> list[tuple[Path, int]]:
     """Every checkpoint of runs that are not finished, newest first, and how many its run has."""
     found = []
     for run in _runs(out):

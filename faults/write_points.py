@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 
 from paretocosmos.runs import checkpoint
 
-__all__ = ["dies_at", "full_from", "passed"]
+__all__ = ["fill_disk_from_point", "kill_at_point", "passed"]
 
 Strike = Callable[[int, str], None]
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -24,7 +24,7 @@ def passed(log: list[str]) -> None:
     _install(lambda _, name: log.append(name))
 
 
-def dies_at(fatal: int, said: Path) -> None:
+def kill_at_point(fatal: int, said: Path) -> None:
     """From now on in this process, die at the n-th write point, having left its name in a file."""
 
     def strike(number: int, name: str) -> None:
@@ -35,7 +35,7 @@ def dies_at(fatal: int, said: Path) -> None:
     _install(strike)
 
 
-def full_from(first: int, said: Path) -> None:
+def fill_disk_from_point(first: int, said: Path) -> None:
     """From now on in this process, the disk is full from the n-th write point on."""
 
     def strike(number: int, name: str) -> None:

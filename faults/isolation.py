@@ -1,4 +1,4 @@
-"""Processes for things that go wrong: a fresh one to start from, forks of it to lose."""
+"""Run code in processes that may be lost: a fresh one to start from, and forks of it."""
 
 import multiprocessing
 import os
@@ -11,18 +11,25 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-__all__ = ["afresh", "ended", "fork", "forked", "gone", "side_by_side"]
+__all__ = [
+    "call_in_fresh_process",
+    "run_in_fork",
+    "run_in_parallel",
+    "start_fork",
+    "wait_for_exit",
+    "wait_for_group",
+]
 
-HANDS = 3
-"""Processes that do things side by side: one more than cores, since they wait for disks."""
+WORKERS = 3
+"""Processes that run cases in parallel: one more than cores, since they wait for disks."""
 
 
-def afresh(function: Callable[..., Any], *given: Any) -> Any:
+def call_in_fresh_process(function: Callable[..., Any], *items: Any) -> Any:
     """Call a function in a process that has done nothing but import, and may be forked."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["pandas", "paretocosmos.cli", "paretocosmos.training.fit"])
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(theirs, dict(os.environ), function, given))
+    process = context.Process(target=_answer, args=(theirs, dict(os.environ), function, items))
     process.start()
     theirs.close()
     try:
@@ -39,22 +46,22 @@ def _answer(
     line: Connection,
     environment: dict[str, str],
     function: Callable[..., Any],
-    given: Sequence[Any],
+    items: Sequence[Any],
 ) -> None:
     os.environ.clear()  # the process that forks may be older than what is set now
     os.environ.update(environment)
     try:
-        line.send((function(*given), None))
+        line.send((function(*items), None))
     except Exception:
         line.send((None, traceback.format_exc()))
 
 
-def fork(act: Callable[[], object], log: Path | None = None) -> int:
-    """Begin to act in a process of its own, in a group of its own; its number.
+def start_fork(act: Callable[[], object], log: Path | None = None) -> int:
+    """Start a function in a forked process, in a group of its own, and return its id.
 
     Args:
-        act: what it does; it ends with 0, as `sys.exit` says, or with 1 and a traceback.
-        log: where what it says goes.
+        act: the function; the process exits with 0, as `sys.exit` asks, or with 1 and a traceback.
+        log: a file for its output.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -81,8 +88,8 @@ def fork(act: Callable[[], object], log: Path | None = None) -> int:
         os._exit(code)
 
 
-def ended(child: int, limit: float = 600.0) -> int:
-    """How a process ended, as `subprocess` has it; one that takes too long is killed."""
+def wait_for_exit(child: int, limit: float = 600.0) -> int:
+    """Wait for a process and return its exit code; kill it if it takes too long."""
     deadline = time.monotonic() + limit
     pause = 0.001
     while True:
@@ -97,15 +104,15 @@ def ended(child: int, limit: float = 600.0) -> int:
         pause = min(0.02, 1.5 * pause)
 
 
-def forked(act: Callable[[], object], log: Path | None = None, limit: float = 600.0) -> int:
-    """Act in a process of its own; how it ended."""
-    return ended(fork(act, log), limit)
+def run_in_fork(act: Callable[[], object], log: Path | None = None, limit: float = 600.0) -> int:
+    """Run a function in a forked process, and return its exit code."""
+    return wait_for_exit(start_fork(act, log), limit)
 
 
-def gone(group: int, limit: float = 300.0) -> bool:
-    """Whether all processes of a group have ended, or do so in time."""
+def wait_for_group(group: int, limit: float = 300.0) -> bool:
+    """Wait for all processes of a group; return False if they do not end in time."""
     deadline = time.monotonic() + limit
-    while _living(group):
+    while _has_living_process(group):
         if time.monotonic() > deadline:
             os.killpg(group, signal.SIGKILL)
             return False
@@ -113,8 +120,8 @@ def gone(group: int, limit: float = 300.0) -> bool:
     return True
 
 
-def _living(group: int) -> bool:
-    """Whether a process of a group lives; one that nobody has asked after does not."""
+def _has_living_process(group: int) -> bool:
+    """Return True if a process of a group is alive; a zombie is not."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, its = stat.read_text().rpartition(")")[2].split()[:3]
@@ -125,27 +132,27 @@ def _living(group: int) -> bool:
     return False
 
 
-def side_by_side(
-    act: Callable[[Any], Any], given: Sequence[Any], collect: Callable[[Any], None]
+def run_in_parallel(
+    act: Callable[[Any], Any], items: Sequence[Any], collect: Callable[[Any], None]
 ) -> None:
-    """Do something with each of what is given, in a few processes; answers come in any order."""
+    """Call a function with each item in a few processes, and collect the results in any order."""
     lines: list[Connection] = []
-    hands = []
+    workers = []
     turn = multiprocessing.get_context("fork").Value("i", 0)
 
-    def taken() -> int:
+    def take_turn() -> int:
         with turn.get_lock():
             turn.value += 1
             return int(turn.value) - 1
 
-    for _ in range(min(HANDS, len(given))):
+    for _ in range(min(WORKERS, len(items))):
         ours, theirs = multiprocessing.Pipe(duplex=False)
 
         def work(line: Connection = theirs) -> None:
-            while (at := taken()) < len(given):
-                line.send(act(given[at]))
+            while (index := take_turn()) < len(items):
+                line.send(act(items[index]))
 
-        hands.append(fork(work))
+        workers.append(start_fork(work))
         theirs.close()
         lines.append(ours)
     while lines:
@@ -155,6 +162,6 @@ def side_by_side(
                 collect(line.recv())
             except EOFError:
                 lines.remove(line)
-    lost = [hand for hand in hands if os.waitpid(hand, 0)[1]]
+    lost = [worker for worker in workers if os.waitpid(worker, 0)[1]]
     if lost:
         raise RuntimeError("a process of the harness itself was lost")

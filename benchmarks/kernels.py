@@ -118,7 +118,9 @@ def errors(block: int, seeds: int, precision: str, tiles: dict[str, Tile]) -> di
     """The error of each result against float64; gradients for the pool's choices as made."""
     x, weight, bias, term = draw(block, seeds)
     with poisoned():
-        h, code = conv_pool_ops.forward(x, weight, bias, term, precision, tiles.get("forward"))
+        h, code = conv_pool_ops.launch_forward(
+            x, weight, bias, term, precision, tiles.get("forward")
+        )
     exact = [None if t is None else t.double() for t in (x, weight, bias, term)]
     outputs = four(convolved(*exact))  # type: ignore[arg-type]
     best = outputs.amax(-1)
@@ -130,12 +132,20 @@ def errors(block: int, seeds: int, precision: str, tiles: dict[str, Tile]) -> di
     given = (x, weight, grad, code, precision)
     with poisoned():
         got = dict(
-            zip("Wb", conv_pool_ops.weight_gradients(*given, tiles.get("weights")), strict=True)
+            zip(
+                "Wb",
+                conv_pool_ops.launch_weight_gradients(*given, tiles.get("weights")),
+                strict=True,
+            )
         )
         if block == 2:
-            got["x"] = conv_pool_ops.input_gradient(*given, tiles.get("windows"), tiles.get("fold"))
+            got["x"] = conv_pool_ops.launch_input_gradient(
+                *given, tiles.get("windows"), tiles.get("fold")
+            )
         if term is not None:
-            got["t"] = conv_pool_ops.term_gradient(x, weight, grad, code, 1, tiles.get("term"))
+            got["t"] = conv_pool_ops.launch_term_gradient(
+                x, weight, grad, code, 1, tiles.get("term")
+            )
     dy = torch.zeros_like(outputs).sum(-1).repeat_interleave(2, -1).repeat_interleave(2, -2)
     for at, (i, j) in enumerate(itertools.product((0, 1), (0, 1))):
         dy[..., i::2, j::2] = torch.where(code == at, grad.double(), 0.0)
@@ -196,16 +206,16 @@ def counted(kernel: str, sizes: Sizes, *, has_term: bool) -> tuple[float, float]
 def calls(block: int, seeds: int, precision: str) -> dict[str, Callable[[Tile], object]]:
     """Each kernel of a block as a function of its tile."""
     x, weight, bias, term = draw(block, seeds)
-    h, code = conv_pool_ops.forward(x, weight, bias, term, precision)
+    h, code = conv_pool_ops.launch_forward(x, weight, bias, term, precision)
     grad = torch.randn_like(h)
     given = (x, weight, grad, code, precision)
     return {
-        "forward": lambda t: conv_pool_ops.forward(x, weight, bias, term, precision, t),
-        "weights": lambda t: conv_pool_ops.weight_gradients(*given, t),
-        "reduce": lambda t: conv_pool_ops.weight_gradients(*given, None, t),
-        "windows": lambda t: conv_pool_ops.input_gradient(*given, t),
-        "fold": lambda t: conv_pool_ops.input_gradient(*given, None, t),
-        "term": lambda t: conv_pool_ops.term_gradient(x, weight, grad, code, 1, t),
+        "forward": lambda t: conv_pool_ops.launch_forward(x, weight, bias, term, precision, t),
+        "weights": lambda t: conv_pool_ops.launch_weight_gradients(*given, t),
+        "reduce": lambda t: conv_pool_ops.launch_weight_gradients(*given, None, t),
+        "windows": lambda t: conv_pool_ops.launch_input_gradient(*given, t),
+        "fold": lambda t: conv_pool_ops.launch_input_gradient(*given, None, t),
+        "term": lambda t: conv_pool_ops.launch_term_gradient(x, weight, grad, code, 1, t),
     }
 
 
@@ -278,7 +288,7 @@ def whole(precision: kernels.Precision) -> list[dict[str, Any]]:
     by_kernel = functools.partial(kernels.conv_pool, precision=precision)
     rows = []
     for seeds in (1, 5):
-        for name, block_of in (("fused", by_kernel), ("library", fused._by_library)):
+        for name, block_of in (("fused", by_kernel), ("library", fused._compute_with_torch)):
             for what, thing in lenet(seeds, block_of).items():
                 us = attempt(f"{name} {what}", functools.partial(microseconds, thing, 5))
                 rows.append({"how": name, "what": what, "seeds": seeds, "us": us})
@@ -290,7 +300,9 @@ def ray_net(rays: Tensor, first: Tensor, second: Tensor, weight: Tensor) -> Tens
     return kernels.map_term(kernels.ray_maps(rays, first, second), weight, (36, 36))
 
 
-def ray_net_by_library(rays: Tensor, first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
+def ray_net_compute_with_torch(
+    rays: Tensor, first: Tensor, second: Tensor, weight: Tensor
+) -> Tensor:
     """The same by torch's operators."""
     pixels = F.relu(rays @ first.flatten(1)).unflatten(1, first.shape[1:])
     maps = F.relu(F.conv_transpose2d(pixels, second, stride=2, padding=1))
@@ -314,7 +326,7 @@ def ray_errors(seeds: int, j: int, groups: int) -> dict[str, float]:
         term = torch.vmap(ray_net)(*inputs)
         got = torch.autograd.grad(term, inputs[1:], grad)
     each = zip(*exact, strict=True)
-    wanted = torch.stack([ray_net_by_library(*one) for one in each])
+    wanted = torch.stack([ray_net_compute_with_torch(*one) for one in each])
     right = torch.autograd.grad(wanted, exact[1:], grad.double())
     found = {"term": apart(term.detach(), wanted.detach())}
     names = "first", "second", "weight"
@@ -326,7 +338,7 @@ def ray_calls(seeds: int, j: int, groups: int) -> dict[str, Thing]:
     inputs = draw_rays(seeds, j, groups)
     grad = torch.randn(seeds, groups, 10, 32, 32, device="cuda")
     things: dict[str, Thing] = {}
-    for name, net in (("fused", ray_net), ("library", ray_net_by_library)):
+    for name, net in (("fused", ray_net), ("library", ray_net_compute_with_torch)):
 
         def forward(net: Callable[..., Tensor] = net) -> Tensor:
             if seeds == 1:
@@ -340,14 +352,14 @@ def ray_calls(seeds: int, j: int, groups: int) -> dict[str, Thing]:
         things[f"{name} forward"] = torch.no_grad()(forward)
         things[f"{name} forward and backward"] = both
     rays, first, second, weight = (t.detach() for t in inputs)
-    maps, pixels = ray_maps_ops.ray_maps(rays, first, second)
+    maps, pixels = ray_maps_ops.launch_ray_maps(rays, first, second)
     dmaps = torch.randn_like(maps)
-    term = functools.partial(ray_maps_ops.map_term_gradients, grad, maps, weight)
+    term = functools.partial(ray_maps_ops.launch_map_term_gradients, grad, maps, weight)
     given = dmaps, maps, pixels, rays, second
-    back = functools.partial(ray_maps_ops.ray_maps_gradients, *given)
+    back = functools.partial(ray_maps_ops.launch_ray_maps_gradients, *given)
     return things | {
-        "ray_maps": lambda: ray_maps_ops.ray_maps(rays, first, second),
-        "map_term": lambda: ray_maps_ops.map_term(maps, weight, 36, 36),
+        "ray_maps": lambda: ray_maps_ops.launch_ray_maps(rays, first, second),
+        "map_term": lambda: ray_maps_ops.launch_map_term(maps, weight, 36, 36),
         "map_term back": lambda: term(height=36, width=36, needs_maps=True, needs_weight=True),
         "ray_maps back": lambda: back(needs_first=True, needs_second=True),
     }

@@ -2,7 +2,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.nn.backbones.tabular import APART, MOST, TOGETHER, compute_ple_bins
+from paretocosmos.nn.backbones.tabular import (
+    LEAST_DISTANCE,
+    MOST_KNOTS,
+    MOST_KNOTS_IN_ALL,
+    compute_ple_bins,
+)
 
 ROWS = 4000
 GENERATOR = np.random.default_rng(0)
@@ -18,9 +23,9 @@ def test_the_tree_sees_where_the_target_changes_and_nothing_in_noise() -> None:
     matters, noise, _ = compute_ple_bins(NUMBERS, {"label": label})
     values = NUMBERS[:, 0].double().sort().values
     below, above = values[values <= 0.3][-1], values[values > 0.3][0]
-    if above - below > APART:
+    if above - below > LEAST_DISTANCE:
         assert {float(below), float(above)} <= set(matters)
-    assert min(abs(knot - 0.3) for knot in matters) < 2 * APART
+    assert min(abs(knot - 0.3) for knot in matters) < 2 * LEAST_DISTANCE
     assert len(noise) == 9  # the quantiles alone
 
 
@@ -50,9 +55,9 @@ def test_knots_increase_from_the_least_to_the_largest_and_are_apart() -> None:
     for column, knots in zip(strange.T, compute_ple_bins(strange, {"label": label}), strict=True):
         finite = column[column.isfinite()].double()
         assert knots[0] == finite.min()
-        assert knots[-1] >= finite.max() - APART * finite.std(correction=0)
-        assert (np.diff(knots) > APART * float(finite.std(correction=0))).all()
-        assert len(knots) <= MOST
+        assert knots[-1] >= finite.max() - LEAST_DISTANCE * finite.std(correction=0)
+        assert (np.diff(knots) > LEAST_DISTANCE * float(finite.std(correction=0))).all()
+        assert len(knots) <= MOST_KNOTS
 
 
 def test_few_rows_have_few_knots_and_very_few_none() -> None:
@@ -72,7 +77,7 @@ def test_a_table_that_is_repeated_has_the_knots_of_its_rows() -> None:
 def test_many_columns_share_what_there_is() -> None:
     wide = torch.from_numpy(GENERATOR.normal(size=(2000, 200)).astype(np.float32))
     knots = compute_ple_bins(wide, {"y": _steps(wide[:, 0], 0.0)})
-    assert sum(map(len, knots)) <= TOGETHER
+    assert sum(map(len, knots)) <= MOST_KNOTS_IN_ALL
 
 
 def test_groups_of_people_and_weights_do_not_decide() -> None:
@@ -86,4 +91,4 @@ def test_classes_count_as_classes_and_not_as_numbers() -> None:
     place = NUMBERS[:, 0]
     label = torch.where(place > 0.4, 1, torch.where(torch.arange(ROWS) % 2 == 0, 0, 2))
     knots, *_ = compute_ple_bins(NUMBERS, {"label": label})
-    assert min(abs(knot - 0.4) for knot in knots) < 2 * APART
+    assert min(abs(knot - 0.4) for knot in knots) < 2 * LEAST_DISTANCE

@@ -161,7 +161,7 @@ class Kernel:
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     found = Kernel()
     monkeypatch.setattr(lenet, "conv_pool", found)
-    monkeypatch.setattr(lenet, "taken", lambda inputs: inputs.dtype == DOUBLE)
+    monkeypatch.setattr(lenet, "supports_tensors", lambda inputs: inputs.dtype == DOUBLE)
     return found
 
 

@@ -15,7 +15,7 @@ from paretocosmos.nn.kernels import fused
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.delenv("CC", raising=False)
-    fused.compiles.cache_clear()
+    fused.has_c_compiler.cache_clear()
 
 
 def test_without_a_compiler_the_library_goes_on_and_it_is_said_once(
@@ -26,7 +26,7 @@ def test_without_a_compiler_the_library_goes_on_and_it_is_said_once(
     with pytest.warns(EngineWarning, match="need a C compiler, found none"):
         assert not fused.runs_on("cuda")
     assert not fused.runs_on("cuda")  # a second warning would be an error here
-    fused.compiles.cache_clear()
+    fused.has_c_compiler.cache_clear()
     monkeypatch.setenv("CC", "my-compiler")
     assert fused.runs_on("cuda")
     assert not fused.runs_on("cpu")
@@ -43,7 +43,7 @@ def test_a_compiler_from_outside_gets_the_library_s_operations(
     monkeypatch.setattr(fused, "runs_on", lambda device: True)
 
     def which(x: Tensor) -> Tensor:
-        return x + 1 if fused.taken(x) else x - 1
+        return x + 1 if fused.supports_tensors(x) else x - 1
 
     compiled = torch.compile(which, backend="eager", fullgraph=True)
     assert which(torch.zeros(2)).tolist() == [1, 1]

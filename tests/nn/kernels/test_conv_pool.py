@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.kernels import conv_pool, fused, usable
+from paretocosmos.nn.kernels import can_fuse_conv_pool, conv_pool, fused
 
 TRITON = importlib.util.find_spec("triton") is not None
 INTERPRETED = TRITON and os.environ.get("TRITON_INTERPRET") == "1"
@@ -102,13 +102,13 @@ def compare(
 def test_without_triton_the_library_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "runs_on", lambda device: False)
     inputs = draw((6, 2, 5, 11, 12, 4, 2))
-    assert not usable(*inputs)  # type: ignore[arg-type]
+    assert not can_fuse_conv_pool(*inputs)  # type: ignore[arg-type]
     compare(conv_pool, conv_pool_reference, inputs)
 
 
 def test_triton_may_be_missing_and_nothing_minds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert not usable(torch.ones(2, 1, 8, 8), torch.ones(3, 1, 5, 5), torch.ones(3))
+    assert not can_fuse_conv_pool(torch.ones(2, 1, 8, 8), torch.ones(3, 1, 5, 5), torch.ones(3))
     from paretocosmos.nn.kernels import (  # both import without it
         conv_pool_ops,
         conv_pool_triton,
@@ -137,10 +137,10 @@ def test_refuses_shapes_the_kernels_do_not_take(
     bias: tuple[int, ...],
 ) -> None:
     monkeypatch.setattr(fused, "runs_on", lambda device: True)
-    assert not usable(torch.ones(x), torch.ones(weight), torch.ones(bias))
-    assert usable(torch.ones(4, 1, 8, 8), torch.ones(3, 1, 5, 5), torch.ones(3))
+    assert not can_fuse_conv_pool(torch.ones(x), torch.ones(weight), torch.ones(bias))
+    assert can_fuse_conv_pool(torch.ones(4, 1, 8, 8), torch.ones(3, 1, 5, 5), torch.ones(3))
     half = torch.ones(4, 1, 8, 8).half()
-    assert not usable(half, torch.ones(3, 1, 5, 5), torch.ones(3))
+    assert not can_fuse_conv_pool(half, torch.ones(3, 1, 5, 5), torch.ones(3))
 
 
 def test_wrong_settings_are_refused_in_a_sentence() -> None:
@@ -155,7 +155,7 @@ def test_wrong_settings_are_refused_in_a_sentence() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_values_and_gradients(shape: tuple[int, ...]) -> None:
     inputs = draw(shape)
-    assert usable(*inputs)  # type: ignore[arg-type]
+    assert can_fuse_conv_pool(*inputs)  # type: ignore[arg-type]
     compare(conv_pool, conv_pool_reference, inputs)
 
 
@@ -213,7 +213,7 @@ def test_nothing_is_computed_for_data(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("dx was computed")
 
-    monkeypatch.setattr(conv_pool_ops, "input_gradient", refuse)
+    monkeypatch.setattr(conv_pool_ops, "launch_input_gradient", refuse)
     compare(conv_pool, conv_pool_reference, draw(SHAPES[4].values[0], grad_x=False))  # type: ignore[arg-type]
     inputs = draw(SHAPES[4].values[0], 3, grad_x=False)  # type: ignore[arg-type]
     compare(torch.vmap(conv_pool), torch.vmap(conv_pool_reference), inputs)

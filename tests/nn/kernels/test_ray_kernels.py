@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from paretocosmos.nn.kernels import fused, map_term, ray_maps, usable_maps, usable_term
-from paretocosmos.nn.kernels.ray_maps_ops import most_pixels
+from paretocosmos.nn.kernels import can_fuse_map_term, can_fuse_ray_maps, fused, map_term, ray_maps
+from paretocosmos.nn.kernels.ray_maps_ops import count_most_pixels
 
 TRITON = importlib.util.find_spec("triton") is not None
 INTERPRETED = TRITON and os.environ.get("TRITON_INTERPRET") == "1"
@@ -112,16 +112,16 @@ def net_of(g: int, j: int, *first: int) -> list[Tensor]:
 def test_without_triton_the_library_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "runs_on", lambda device: False)
     inputs = rays_of(4, 3)
-    assert not usable_maps(*inputs)
+    assert not can_fuse_ray_maps(*inputs)
     compare(ray_maps, maps_reference, inputs)
     terms = term_of((2, 3, 10, 10, 7, 3, 37, 20))
-    assert not usable_term(terms[0], terms[1], (37, 20))
+    assert not can_fuse_map_term(terms[0], terms[1], (37, 20))
     compare(sized(map_term, (37, 20)), sized(term_reference, (37, 20)), terms)
 
 
 def test_triton_may_be_missing_and_nothing_minds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert not usable_maps(*rays_of(4, 3))
+    assert not can_fuse_ray_maps(*rays_of(4, 3))
     from paretocosmos.nn.kernels import ray_maps_ops, ray_maps_triton  # both import without it
 
     assert {ray_maps_ops.__name__, ray_maps_triton.__name__}
@@ -131,28 +131,30 @@ def test_refuses_what_the_kernels_do_not_take(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(fused, "runs_on", lambda device: True)
     one = torch.ones
     first, second = one(2, 2, 4, 4), one(2, 2, 6, 6)
-    assert usable_maps(one(1, 2), first, second)
-    assert not usable_maps(one(0, 2), first, second)
-    assert not usable_maps(one(2), first, second)
-    assert not usable_maps(one(1, 2).double(), first, second)
-    assert not usable_maps(one(1, 2), second, second)
-    assert not usable_maps(one(1, 33), one(33, 33, 4, 4), one(33, 33, 6, 6))
+    assert can_fuse_ray_maps(one(1, 2), first, second)
+    assert not can_fuse_ray_maps(one(0, 2), first, second)
+    assert not can_fuse_ray_maps(one(2), first, second)
+    assert not can_fuse_ray_maps(one(1, 2).double(), first, second)
+    assert not can_fuse_ray_maps(one(1, 2), second, second)
+    assert not can_fuse_ray_maps(one(1, 33), one(33, 33, 4, 4), one(33, 33, 6, 6))
     maps, weight = one(1, 2, 10, 10), one(10, 2, 5, 5)
-    assert usable_term(maps, weight, (36, 36))
-    assert not usable_term(maps, weight, (4, 36))
-    assert not usable_term(maps, weight, (90, 90))
-    assert not usable_term(maps, one(10, 3, 5, 5), (36, 36))
-    assert not usable_term(maps, one(10, 2, 5, 3), (36, 36))
-    assert not usable_term(maps, one(65, 2, 5, 5), (36, 36))
-    assert not usable_term(maps, one(10, 2, 8, 8), (36, 36))
+    assert can_fuse_map_term(maps, weight, (36, 36))
+    assert not can_fuse_map_term(maps, weight, (4, 36))
+    assert not can_fuse_map_term(maps, weight, (90, 90))
+    assert not can_fuse_map_term(maps, one(10, 3, 5, 5), (36, 36))
+    assert not can_fuse_map_term(maps, one(10, 2, 5, 3), (36, 36))
+    assert not can_fuse_map_term(maps, one(65, 2, 5, 5), (36, 36))
+    assert not can_fuse_map_term(maps, one(10, 2, 8, 8), (36, 36))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert not usable_term(maps, weight, (36, 36))
+        assert not can_fuse_map_term(maps, weight, (36, 36))
 
 
 def test_cells_are_counted_as_torch_rounds() -> None:
     for size, enlarged in itertools.product((1, 2, 3, 7, 10, 13, 29), range(1, 300)):
         source = F.interpolate(torch.arange(float(size))[None, None], enlarged, mode="nearest")
-        assert most_pixels(size, enlarged) == np.bincount(source.flatten().int().numpy()).max()
+        assert (
+            count_most_pixels(size, enlarged) == np.bincount(source.flatten().int().numpy()).max()
+        )
 
 
 @needs_triton
@@ -160,7 +162,7 @@ def test_cells_are_counted_as_torch_rounds() -> None:
 @pytest.mark.parametrize("j", [1, 2, 3, 10])
 def test_maps_and_gradients(g: int, j: int) -> None:
     inputs = rays_of(g, j)
-    assert usable_maps(*inputs)
+    assert can_fuse_ray_maps(*inputs)
     compare(ray_maps, maps_reference, inputs)
 
 
@@ -180,7 +182,7 @@ def test_rays_may_want_a_gradient() -> None:
 @pytest.mark.parametrize("shape", TERMS)
 def test_term_and_gradients(shape: tuple[int, ...]) -> None:
     inputs = term_of(shape)
-    assert usable_term(inputs[0], inputs[1], (shape[-2], shape[-1]))
+    assert can_fuse_map_term(inputs[0], inputs[1], (shape[-2], shape[-1]))
     compare(sized(map_term, shape[-2:]), sized(term_reference, shape[-2:]), inputs)
 
 
@@ -191,7 +193,7 @@ def test_nearest_as_torch_has_it_at_many_sizes() -> None:
     for height in (*range(1, 60, 2), 61, 77, 79):
         size = height, 80 - height
         maps = torch.rand(1, 1, 10, 11, device=DEVICE, requires_grad=True)
-        assert usable_term(maps, one, size)
+        assert can_fuse_map_term(maps, one, size)
         mine, exact = map_term(maps, one, size), term_reference(maps, one, size)
         assert torch.equal(mine, exact)
         grads = [torch.autograd.grad(t.square().sum(), maps)[0] for t in (mine, exact)]
@@ -252,8 +254,8 @@ def test_nothing_is_computed_that_is_not_needed(
 
         monkeypatch.setattr(ray_maps_ops, name, watching)
 
-    watched("ray_maps_gradients")
-    watched("map_term_gradients")
+    watched("launch_ray_maps_gradients")
+    watched("launch_map_term_gradients")
     inputs, terms = rays_of(2, 2), term_of((2, 2, 10, 10, 3, 3, 24, 24))
     inputs[1 + (1 - wanted)].requires_grad_(False)
     terms[1 - wanted].requires_grad_(False)

@@ -13,7 +13,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.types import Batch, Inputs, Outputs
 
 WIDEST = 65_536
-"""Units of a layer: one of millions takes all memory as soon as a few rays are evaluated."""
+"""Most units of a layer: millions would take all memory as soon as a few rays are evaluated."""
 MOST_WEIGHTS = 2**28
 """Weights between hidden layers: in training they take 4 GB with the optimizer's averages."""
 
@@ -77,18 +77,18 @@ class Backbone(nn.Module, ABC):
     seeds may run it; a subclass declares it anew. Any `nn.Module` may declare it."""
 
     samples_first: ClassVar[bool] = True
-    """Whether the first axis of the inputs, of the outputs and of what every part gives counts the
-    samples, none of which influences another: then it need not be tried out (`conditioning`)."""
+    """`True` promises that the first axis counts samples in the inputs, in the outputs and inside,
+    and that no sample influences another: then conditionings need not probe for it."""
 
     blank: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    """Settings that build it for weights which are loaded afterwards: none are looked for."""
+    """Settings to build it with if weights are loaded afterwards, so that none are fetched."""
 
     resolved: Mapping[str, Any] = MappingProxyType({})
-    """What settings that leave something open came to, by name: what a run folder records."""
+    """The values that settings left open were resolved to, by name; recorded in run folders."""
 
     widest: int = 0
-    """Numbers of one sample where there are most, if far more than of the input: so many fewer
-    samples are evaluated at once."""
+    """Numbers per sample in the widest layer, if far more than in the input: evaluation then takes
+    smaller batches."""
 
     @classmethod
     def fitted(cls, train: Batch, outputs: int | Mapping[str, int]) -> Mapping[str, Any]:
@@ -126,6 +126,7 @@ class Cut:
         12
         """
         widths = outputs if isinstance(outputs, Mapping) else {"outputs": outputs}
+        # refused here, since `nn.Linear` accepts a width of 0 and trains nothing
         if not widths or min(widths.values()) < 1:
             raise ConfigurationError(f"`outputs` takes widths >= 1, found {outputs}")
         names = tuple(outputs) if isinstance(outputs, Mapping) else None

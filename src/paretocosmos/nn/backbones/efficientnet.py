@@ -107,6 +107,7 @@ class EfficientNet(Backbone):
 
     def forward(self, inputs: Inputs) -> Outputs:
         assert isinstance(inputs, Tensor)
+        # a tuple of feature maps and pooled features: no dataclass for engines to trace
         _, features = self.network(inputs, return_dict=False)
         return self.cut(self.head(self.dropout(features)))
 
@@ -144,6 +145,7 @@ def _set_padding(network: Any, sides: Sequence[int]) -> None:
             halving.append((layer, "depthwise_conv_pad", layer.depthwise_conv.kernel_size[0]))
     height, width = sides
     for layer, name, kernel in halving:
+        # "same" padding: the output has half the side, rounded up, and odd padding goes to the end
         across, down = (kernel - 2 + side % 2 for side in (width, height))
         pads = (across // 2, across - across // 2, down // 2, down - down // 2)
         setattr(layer, name, nn.ZeroPad2d(pads))
@@ -182,6 +184,7 @@ def _draw_weights(network: nn.Module) -> None:
     """
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
+            # He et al. 2015 with the fan-out
             fan = math.prod(module.kernel_size) * module.out_channels // module.groups
             nn.init.normal_(module.weight, std=math.sqrt(2 / fan))
             if module.bias is not None:
@@ -196,34 +199,36 @@ PATIENCE = 4.0  # seconds for the hub to answer; its own client would try for ha
 
 
 def find_published(hub: str) -> tuple[str, Path]:
-    """Where weights are, and their file: a data folder, the hub's cache, or downloaded from it.
+    """Find published weights in a data folder or on the hub; return their source and their file.
 
     Args:
-        hub: their name there, ``owner/name``; a data folder has them below ``name``.
+        hub: their name on the hub, ``owner/name``; a data folder has them below ``name``.
 
     Raises:
-        DataError: where they are not, without a way out: the caller may do without them.
+        DataError: they are nowhere; the message names no way out, as the caller may do without.
     """
-    places = [folder / hub.rpartition("/")[2] for folder in list_data_folders()]
-    for place in places:
-        file = _find_in_folder(place)
+    candidates = [folder / hub.rpartition("/")[2] for folder in list_data_folders()]
+    for candidate in candidates:
+        file = _find_in_folder(candidate)
         if file is not None:
-            return str(place), file
+            return str(candidate), file
     try:
         return hub, _fetch_from_hub(hub)
     except DataError as error:
-        looked = ", ".join(f"`{place}`" for place in places)
-        raise DataError(f"not in {looked}; {error}") from error
+        searched = ", ".join(f"`{candidate}`" for candidate in candidates)
+        raise DataError(f"not in {searched}; {error}") from error
 
 
 def locate_weights(weights: str) -> Path:
-    """The file of weights that are named: a folder, or ``owner/name`` on the hub."""
-    place = user_path(weights)
-    file = _find_in_folder(place)
+    """Return the file of weights given as a folder, or as ``owner/name`` on the hub."""
+    folder = user_path(weights)
+    file = _find_in_folder(folder)
     if file is not None:
         return file
-    if place.is_dir():
-        raise DataError(f"`weights` must be a folder with {FILE_NAMES}, found neither in `{place}`")
+    if folder.is_dir():  # else it would be looked for on the hub
+        raise DataError(
+            f"`weights` must be a folder with {FILE_NAMES}, found neither in `{folder}`"
+        )
     try:
         return _fetch_from_hub(weights)
     except DataError as error:
@@ -239,18 +244,17 @@ def load_published(network: nn.Module, file: Path, *, prefix: str) -> None:
     Args:
         network: all of its weights and statistics must be there.
         file: one of `FILES`.
-        prefix: what the names start with where the file is of a whole classifier; the rest of the
-            classifier is left out.
+        prefix: of the network's names in a file of a whole classifier, whose head is left out.
     """
     try:
         tensors = _read_tensors(file)
-    except Exception as error:  # whatever its reader says of a damaged file
+    except Exception as error:  # readers of damaged files raise many kinds
         raise DataError(
             f"`{file}` cannot be read ({one_line(error)}): the file is damaged, or does not "
             "contain weights"
         ) from error
-    inside = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-    weights = inside or tensors
+    prefixed = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    weights = prefixed or tensors  # a file of the bare network has no prefix
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:
@@ -272,8 +276,8 @@ def _read_tensors(file: Path) -> Mapping[str, Tensor]:
     return loaded
 
 
-def _find_in_folder(place: Path) -> Path | None:
-    return next((place / name for name in FILES if (place / name).is_file()), None)
+def _find_in_folder(folder: Path) -> Path | None:
+    return next((folder / name for name in FILES if (folder / name).is_file()), None)
 
 
 def _fetch_from_hub(name: str) -> Path:
@@ -290,7 +294,7 @@ def _fetch_from_hub(name: str) -> Path:
         return get(local=True)
     except ValueError as error:  # not even a name
         raise DataError(f"not a name on the hub ({one_line(error)})") from error
-    except OSError:
+    except OSError:  # not in the cache
         pass
     if huggingface_hub.constants.HF_HUB_OFFLINE:
         raise DataError(f"`{name}` is not in the hub's cache and HF_HUB_OFFLINE is set")
@@ -304,7 +308,7 @@ def _fetch_from_hub(name: str) -> Path:
 
 
 def _check_hub_answers(address: str) -> None:
-    """Raise an OSError if the hub does not answer; any status code will do."""
+    """Raise an OSError if the hub does not answer at all; any status code is an answer."""
     request = urllib.request.Request(address, method="HEAD")
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE):

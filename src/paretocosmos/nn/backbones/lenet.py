@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones.base import Backbone, Cut
-from paretocosmos.nn.kernels import conv_pool, taken
+from paretocosmos.nn.kernels import conv_pool, supports_tensors
 from paretocosmos.runtime.torch_private import hooked
 from paretocosmos.types import Inputs, Outputs
 
 FILTERS, KERNEL, HIDDEN = (10, 20), 5, 50  # the published code's, as in Sener and Koltun 2018
-LEFT = 6  # of a side after the first block: (6 - 4) / 2 = 1 pixel is left after the second
+# Smallest side after the first block: (6 - 4) / 2 = 1 pixel remains after the second.
+SMALLEST_SIDE = 6
 
 
 class LeNet(Backbone):
@@ -43,7 +44,7 @@ class LeNet(Backbone):
         super().__init__()
         if kernel < 1:
             raise ConfigurationError(f"`kernel` must be at least 1, found {kernel}")
-        shape, smallest = tuple(input_shape), 2 * LEFT + kernel - 1
+        shape, smallest = tuple(input_shape), 2 * SMALLEST_SIDE + kernel - 1
         if len(shape) != 3 or shape[0] < 1 or min(shape[1:]) < smallest:
             raise ConfigurationError(
                 f"`lenet` takes images (C, H, W) with H and W at least {smallest}, found {shape}: "
@@ -53,7 +54,7 @@ class LeNet(Backbone):
         self.rectified = rectified
         self.first = ConvPool(shape[0], FILTERS[0], kernel)
         self.second = ConvPool(*FILTERS, KERNEL)
-        height, width = (_side_after(_side_after(side, kernel), KERNEL) for side in shape[1:])
+        height, width = (_halve_side(_halve_side(side, kernel), KERNEL) for side in shape[1:])
         self.hidden = nn.Linear(FILTERS[1] * height * width, HIDDEN)
         self.head = nn.Linear(HIDDEN, self.cut.total)
         self.first_layer = "first.conv"
@@ -66,13 +67,13 @@ class LeNet(Backbone):
         return self.cut(self.head(F.relu(hidden) if self.rectified else hidden))
 
 
-def _side_after(side: int, kernel: int) -> int:
-    """Return the side of an image after a block."""
+def _halve_side(side: int, kernel: int) -> int:
+    """Return the side of an image after a block, the convolution without padding."""
     return (side - kernel + 1) // 2
 
 
 class ConvPool(nn.Module):
-    """``relu(max_pool(conv(x), 2))``: the same as pooling after the ReLU, on a quarter of it.
+    """``relu(max_pool(conv(x), 2))``: the same as pooling after the ReLU, with less work.
 
     Args:
         channels_in: channels of the input.
@@ -89,17 +90,18 @@ class ConvPool(nn.Module):
         self.conv = nn.Conv2d(channels_in, channels_out, kernel)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        fused = _fuse(self.conv, inputs) if taken(inputs) else None
+        fused = _call_fused(self.conv, inputs) if supports_tensors(inputs) else None
         return F.relu(F.max_pool2d(self.conv(inputs), 2)) if fused is None else fused
 
 
-def _fuse(conv: nn.Module, inputs: Tensor) -> Tensor | None:
+def _call_fused(conv: nn.Module, inputs: Tensor) -> Tensor | None:
     """Compute the block by one kernel; return `None` if the kernel does not fit this convolution.
 
     A conditioned convolution knows itself how to use the kernel (`fuse_conv_pool`).
     """
-    if any(hooked(module) for module in conv.modules()):  # which a kernel would not call
+    if any(hooked(module) for module in conv.modules()):  # a kernel would not call the hooks
         return None
+    # the precision that torch's own convolution would have
     kernel = partial(conv_pool, precision="tf32" if torch.backends.cudnn.allow_tf32 else "ieee")
     if type(conv) is nn.Conv2d:
         assert conv.bias is not None

@@ -29,20 +29,20 @@ SPREAD, SPREAD_LAST = 0.5, 0.5
 # Prefixes of targets that the network does not predict.
 NOT_PREDICTED = ("sensitive", "weight")
 
-# Knots of a column at most, those of all columns together, and rows for each.
-MOST, TOGETHER, ROWS = 128, 1536, 40
-# Rows a tree is grown on: more would move its thresholds by little.
-SEEN = 50_000
-# A split of the tree must explain this many times what it would of noise, and leave so many rows.
-EXPLAINS, LEAF = 10.0, 16
-# A value that this share of the rows has is told apart from its neighbours.
-HEAVY = 0.01
+# The most knots of a column and of all columns together, and the fewest rows per knot.
+MOST_KNOTS, MOST_KNOTS_IN_ALL, ROWS_PER_KNOT = 128, 1536, 40
+# Rows that a tree is grown on: more would move its thresholds by little.
+MOST_ROWS = 50_000
+# A split must explain this many times what a split explains of noise, and leave this many rows.
+LEAST_GAIN, LEAF_ROWS = 10.0, 16
+# A value of at least this share of the rows is set apart from its neighbours.
+FREQUENT = 0.01
 QUANTILES = 8
-# Knots are so many standard deviations apart at least: closer ones would magnify the rounding of
-# float32, of which there are 1e-7.
-APART = 1e-3
-# Whole numbers with more values than this are no classes.
-CLASSES = 50
+# The least distance of knots, in standard deviations: closer ones would magnify the rounding of
+# float32, 1e-7, too much.
+LEAST_DISTANCE = 1e-3
+# Whole numbers with more values than this are treated as numbers, not as classes.
+MOST_CLASSES = 50
 
 
 class Tabular(Backbone):
@@ -142,8 +142,9 @@ class Tabular(Backbone):
     def forward(self, inputs: Inputs) -> Outputs:
         assert isinstance(inputs, Tensor)
         features: Tensor = self.embed(self.encode(inputs.flatten(1)))
-        together = self.members > 1 and not self.training
-        if together:
+        # in training each row is seen by one member, so that members differ by what they see
+        all_members = self.members > 1 and not self.training
+        if all_members:
             features = features.unsqueeze(1)
         for index, layer in enumerate(self.layers):
             features = F.relu(features) if index > 0 else features
@@ -153,9 +154,9 @@ class Tabular(Backbone):
                 features = layer(features)
         if self.linear is not None:
             straight = self.linear(inputs.flatten(1))
-            features = features + (straight.unsqueeze(1) if together else straight)
+            features = features + (straight.unsqueeze(1) if all_members else straight)
         outputs = self.cut(features)
-        if not together:
+        if not all_members:
             return outputs
         average: Outputs = map_tensors(lambda out: average_members(out, self.averages), outputs)
         return average
@@ -181,6 +182,7 @@ class Tabular(Backbone):
                     f"`knots` of a column are two or more and increase, found {points} for column "
                     f"{column}"
                 )
+        # one input per piece: its column, its start and its end
         pieces = [(c, *piece) for c, points in enumerate(knots) for piece in pairwise(points)]
         plain = [c for c, points in enumerate(knots) if not points]
         # the columns after those are plain too; a file may say that there are billions of them, and
@@ -228,6 +230,7 @@ class _MemberVectors(nn.Module):
         vectors = self.numbers.view(self.members, self.width)
         if features.ndim > 2:
             return vectors
+        # row i belongs to member i modulo their number
         rows = features.shape[0]
         return vectors.repeat(math.ceil(rows / self.members), 1)[:rows]
 
@@ -272,6 +275,7 @@ def average_members(outputs: Tensor, average: Average) -> Tensor:
     """
     if average == "outputs":
         return outputs.mean(dim=1)
+    # in the log domain: probabilities of 0 and 1 would have infinite logits
     if outputs.shape[-1] == 1:
         yes, no = (F.logsigmoid(sign * outputs).logsumexp(dim=1) for sign in (1, -1))
         return yes - no
@@ -297,20 +301,21 @@ def compute_ple_bins(inputs: Tensor, targets: Targets) -> Knots:
     >>> compute_ple_bins(torch.arange(400.0)[:, None] // 100, {})
     ((0.0, 1.0, 2.0, 3.0),)
     """
-    whole = inputs.flatten(1).numpy()
-    period = _find_period(whole)  # small tables may be repeated in what counts as an epoch
-    some = slice(0, period, -(-period // SEEN))
-    rows = whole[some].astype(np.float64)
-    wanted = _build_target_matrix(
-        {name: target[some] for name, target in targets.items()}, len(rows)
+    table = inputs.flatten(1).numpy()
+    period = _find_period(table)  # small tables may be repeated in what counts as an epoch
+    # evenly spaced rows, and none twice: repeated rows would pass for evidence
+    sample = slice(0, period, -(-period // MOST_ROWS))
+    rows = table[sample].astype(np.float64)
+    predicted = _build_target_matrix(
+        {name: target[sample] for name, target in targets.items()}, len(rows)
     )
     varied = [_has_many_values(column) for column in rows.T]
-    most = min(MOST, TOGETHER // max(1, sum(varied)), len(rows) // ROWS)
+    most = min(MOST_KNOTS, MOST_KNOTS_IN_ALL // max(1, sum(varied)), len(rows) // ROWS_PER_KNOT)
     knots = [
-        _compute_column_knots(column, wanted, most) if varies and most > 2 else ()
+        _compute_column_knots(column, predicted, most) if varies and most > 2 else ()
         for column, varies in zip(rows.T, varied, strict=True)
     ]
-    while knots and not knots[-1]:
+    while knots and not knots[-1]:  # a run folder need not list a thousand empty columns
         knots.pop()
     return tuple(knots)
 
@@ -319,6 +324,7 @@ def _find_period(rows: npt.NDArray[Any]) -> int:
     """Return after how many rows a table repeats itself; the number of rows if it does not."""
     count = len(rows)
     for period in range(1, count // 2 + 1):
+        # comparing one row first makes nearly all other periods cheap to reject
         if count % period or (rows[period] != rows[0]).any():
             continue
         if (rows[period:] == rows[:-period]).all():
@@ -328,75 +334,81 @@ def _find_period(rows: npt.NDArray[Any]) -> int:
 
 def _has_many_values(column: Numbers) -> bool:
     """Return True if a column has more than two values."""
-    other = column[column != column[0]]
-    return bool((other != other[:1]).any())
+    # without sorting, as `np.unique` would
+    rest = column[column != column[0]]
+    return bool((rest != rest[:1]).any())
 
 
-def _compute_column_knots(column: Numbers, wanted: Numbers, most: int) -> tuple[float, ...]:
+def _compute_column_knots(column: Numbers, predicted: Numbers, most: int) -> tuple[float, ...]:
     finite = np.isfinite(column)
-    column, wanted = column[finite], wanted[finite]
+    column, predicted = column[finite], predicted[finite]
     values, counts = np.unique(column, return_counts=True)
     if len(values) < 2:
         return ()
-    chosen = values if len(values) <= most else _select_values(column, wanted, values, counts, most)
-    apart, last = APART * column.std(), -np.inf
+    if len(values) > most:
+        values = _select_values(column, predicted, values, counts, most)
+    distance, last = LEAST_DISTANCE * column.std(), -np.inf
     spaced = []
-    for knot in chosen.tolist():
-        if knot - last > apart:
+    for knot in values.tolist():
+        if knot - last > distance:
             spaced.append(knot)
             last = knot
     return tuple(spaced) if len(spaced) > 1 else ()
 
 
 def _select_values(
-    column: Numbers, wanted: Numbers, values: Numbers, counts: npt.NDArray[np.int64], most: int
+    column: Numbers, predicted: Numbers, values: Numbers, counts: npt.NDArray[np.int64], most: int
 ) -> Numbers:
     """Select values for knots: ends, frequent values, tree splits, then quantiles, up to `most`."""
     last = len(values) - 1
-    heavy = np.flatnonzero(counts >= HEAVY * len(column))
-    heavy = heavy[np.argsort(-counts[heavy], kind="stable")]
-    above = np.searchsorted(values, _compute_tree_thresholds(column, wanted, most // 2))
+    frequent = np.flatnonzero(counts >= FREQUENT * len(column))
+    frequent = frequent[np.argsort(-counts[frequent], kind="stable")]
+    # each threshold lies between two values: a knot at both lets the encoding jump there
+    above = np.searchsorted(values, _compute_tree_thresholds(column, predicted, most // 2))
     quantiles = np.quantile(column, np.linspace(0, 1, QUANTILES + 1), method="nearest")
-    places = [
+    # in the order of their importance: only the first `most` are kept
+    indices = [
         np.array([0, last]),
-        *(np.array([at - 1, at, at + 1]) for at in heavy),
-        *(np.array([at - 1, at]) for at in above),
+        *(np.array([index - 1, index, index + 1]) for index in frequent),
+        *(np.array([index - 1, index]) for index in above),
         np.searchsorted(values, quantiles),
     ]
-    every = dict.fromkeys(np.clip(np.concatenate(places), 0, last).tolist())
-    return values[sorted(list(every)[:most])]
+    unique = dict.fromkeys(np.clip(np.concatenate(indices), 0, last).tolist())
+    return values[sorted(list(unique)[:most])]
 
 
-def _compute_tree_thresholds(column: Numbers, wanted: Numbers, leaves: int) -> Numbers:
+def _compute_tree_thresholds(column: Numbers, predicted: Numbers, leaves: int) -> Numbers:
     """Return the thresholds of a decision tree that predicts the targets, first split first."""
-    if not wanted.shape[1] or leaves < 2:
+    if not predicted.shape[1] or leaves < 2:
         return np.empty(0)
     require_extra("sklearn", "tabular", "fitting `tabular` to rows")
     from sklearn.tree import DecisionTreeRegressor
 
-    spread = wanted.var(axis=0).mean()
+    # a split of pure noise explains about this variance over the number of rows
+    variance = predicted.var(axis=0).mean()
     tree = DecisionTreeRegressor(
         max_leaf_nodes=leaves,
-        min_samples_leaf=LEAF,
-        min_impurity_decrease=EXPLAINS * spread / len(column),
+        min_samples_leaf=LEAF_ROWS,
+        min_impurity_decrease=LEAST_GAIN * variance / len(column),
         random_state=0,
     )
-    grown = tree.fit(column[:, None], wanted).tree_
-    thresholds: Numbers = grown.threshold[grown.feature >= 0]
+    nodes = tree.fit(column[:, None], predicted).tree_
+    thresholds: Numbers = nodes.threshold[nodes.feature >= 0]  # leaves have no feature
     return thresholds
 
 
 def _build_target_matrix(targets: Mapping[str, Tensor], rows: int) -> Numbers:
     """Return what the trees predict: standardised numbers, and one column per class."""
-    parts = [np.empty((rows, 0))]
+    columns = [np.empty((rows, 0))]
     for name, target in targets.items():
-        if name in ("sensitive", "weight") or target.shape[:1] != (rows,):
+        if name in NOT_PREDICTED or target.shape[:1] != (rows,):
             continue
         values = target.reshape(rows, -1).double().numpy()
         if not target.is_floating_point() and values.shape[1] == 1:
             classes = np.unique(values)
-            if 2 < len(classes) <= CLASSES:
+            if 2 < len(classes) <= MOST_CLASSES:  # two classes are one column already
                 values = (values == classes).astype(np.float64)
         spread = values.std(axis=0)
-        parts.append((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
-    return np.concatenate(parts, axis=1)
+        # so that targets in large units do not outvote the others in the sum over outputs
+        columns.append((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+    return np.concatenate(columns, axis=1)

@@ -12,22 +12,22 @@ nothing here imports it until a kernel is asked for.
 
 from paretocosmos.nn.kernels.fused import (
     Precision,
+    can_fuse_conv_pool,
+    can_fuse_map_term,
+    can_fuse_ray_maps,
     conv_pool,
     map_term,
     ray_maps,
-    taken,
-    usable,
-    usable_maps,
-    usable_term,
+    supports_tensors,
 )
 
 __all__ = [
     "Precision",
+    "can_fuse_conv_pool",
+    "can_fuse_map_term",
+    "can_fuse_ray_maps",
     "conv_pool",
     "map_term",
     "ray_maps",
-    "taken",
-    "usable",
-    "usable_maps",
-    "usable_term",
+    "supports_tensors",
 ]

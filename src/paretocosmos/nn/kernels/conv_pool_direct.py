@@ -11,7 +11,7 @@ multiprocessor forward, 18,000 back (132 of them, sm_90), with no barrier, in pl
 
 from __future__ import annotations  # the annotations name `tl`, which may be missing
 
-from paretocosmos.nn.kernels.conv_pool_triton import jit, take, tl
+from paretocosmos.nn.kernels.conv_pool_triton import jit, tl, update_maximum
 
 __all__ = ["direct_forward_kernel", "direct_weights_kernel"]
 
@@ -47,10 +47,10 @@ def direct_forward_kernel(
     n = m // PP
     py = m % PP // PW
     px = m % PW
-    at = x + seed * x_seed + (n * (H * W) + py * (2 * W) + px * 2).to(tl.int64)
+    address = x + seed * x_seed + (n * (H * W) + py * (2 * W) + px * 2).to(tl.int64)
     v = ()
     for i in tl.static_range(E * E):
-        v = v + (tl.load(at + (i // E * W + i % E)),)
+        v = v + (tl.load(address + (i // E * W + i % E)),)
     weight += seed * (O * K * K)
     bias += seed * O
     if HAS_TERM:
@@ -73,12 +73,12 @@ def direct_forward_kernel(
             y01 += tl.load(term + o * CC + 1)
             y10 += tl.load(term + o * CC + CW)
             y11 += tl.load(term + o * CC + CW + 1)
-        best, which = take(y01, y00, tl.zeros([P], tl.int32), 1)
-        best, which = take(y10, best, which, 2)
-        best, which = take(y11, best, which, 3)
+        best, winner = update_maximum(y01, y00, tl.zeros([P], tl.int32), 1)
+        best, winner = update_maximum(y10, best, winner, 2)
+        best, winner = update_maximum(y11, best, winner, 3)
         cut = best <= 0.0
         tl.store(h + out + o * PP, tl.where(cut, 0.0, best), mask=inside)
-        tl.store(code + out + o * PP, tl.where(cut, 4, which).to(tl.int8), mask=inside)
+        tl.store(code + out + o * PP, tl.where(cut, 4, winner).to(tl.int8), mask=inside)
 
 
 @jit
@@ -115,15 +115,15 @@ def direct_weights_kernel(
         m = tl.minimum(m, batch * PP - 1)
         n = m // PP
         p = m % PP
-        place = n * (O * PP) + p
-        which = tl.load(code + place).to(tl.int32)
-        g = tl.where(inside & (which < 4), tl.load(grad + place), 0.0)
-        which = tl.minimum(which, 3)  # any patch will do where g is zero
-        row = n * (H * W) + (p // PW * 2 + (which >> 1)) * W + (p % PW * 2 + (which & 1))
-        at = x + row.to(tl.int64)
+        offset = n * (O * PP) + p
+        winner = tl.load(code + offset).to(tl.int32)
+        g = tl.where(inside & (winner < 4), tl.load(grad + offset), 0.0)
+        winner = tl.minimum(winner, 3)  # any patch will do where g is zero
+        row = n * (H * W) + (p // PW * 2 + (winner >> 1)) * W + (p % PW * 2 + (winner & 1))
+        address = x + row.to(tl.int64)
         new = ()
         for i in tl.static_range(K * K):
-            new = new + (total[i] + g * tl.load(at + (i // K * W + i % K)),)
+            new = new + (total[i] + g * tl.load(address + (i // K * W + i % K)),)
         total = new + (total[K * K] + g,)
     out = partial + ((seed * tl.num_programs(0) + split) * O + o) * (K * K + 1)
     for i in tl.static_range(K * K + 1):

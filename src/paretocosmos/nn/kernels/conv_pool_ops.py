@@ -1,4 +1,4 @@
-"""The two operators that torch knows: forward and backward, each with shapes and a vmap rule.
+"""The two operators registered with torch: forward and backward, with shapes and a vmap rule.
 
 `torch.library.custom_op` rather than `autograd.Function`: an operator is opaque, so `make_fx` and
 `torch.compile` record one node instead of trying to look into a kernel launch, and autograd below
@@ -24,8 +24,8 @@ from paretocosmos.nn.kernels import conv_pool_direct, conv_pool_triton
 def forward_op(
     x: Tensor, weight: Tensor, bias: Tensor, term: Tensor | None, precision: str
 ) -> tuple[Tensor, Tensor]:
-    """Give h [S,B,O,PH,PW] and, as int8, which output of each pool it came from."""
-    return forward(x, weight, bias, term, precision)
+    """Return h [S,B,O,PH,PW] and, as int8, which output of each pool it came from."""
+    return launch_forward(x, weight, bias, term, precision)
 
 
 @torch.library.custom_op("paretocosmos::conv_pool_backward", mutates_args=())
@@ -39,21 +39,22 @@ def backward_op(
     needs_weight: bool,
     precision: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Give dx, dW, db, dterm; an empty tensor for what is not asked for (`groups` 0: no term)."""
-    none = _none(grad)
+    """Return dx, dW, db, dterm; an empty tensor for what is not asked for (`groups` 0: no term)."""
+    # an operator may not return the same tensor twice, hence the copies
+    none = _make_empty(grad)
     dweight, dbias = none, none[:, :0].clone()
     dx, dterm = none[:, :0].clone(), none[:, :0].clone()
     if needs_weight:
-        dweight, dbias = weight_gradients(x, weight, grad, code, precision)
+        dweight, dbias = launch_weight_gradients(x, weight, grad, code, precision)
     if needs_x:
-        dx = input_gradient(x, weight, grad, code, precision)
+        dx = launch_input_gradient(x, weight, grad, code, precision)
     if groups:
-        dterm = term_gradient(x, weight, grad, code, groups)
+        dterm = launch_term_gradient(x, weight, grad, code, groups)
     return dx, dweight, dbias, dterm
 
 
-def _none(grad: Tensor) -> Tensor:
-    """No gradient: nothing per seed, because an operator must return tensors."""
+def _make_empty(grad: Tensor) -> Tensor:
+    """Make an empty tensor in place of a gradient, because an operator must return tensors."""
     return grad.new_empty((grad.shape[0], 0))
 
 
@@ -79,21 +80,23 @@ def _(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     sizes = Sizes.of(x, weight)
     return (
-        x.new_empty(x.shape) if needs_x else _none(grad),
-        weight.new_empty(weight.shape) if needs_weight else _none(grad),
-        weight.new_empty(weight.shape[:2]) if needs_weight else _none(grad),
-        x.new_empty((sizes.seeds, groups, sizes.o, *sizes.conv)) if groups else _none(grad),
+        x.new_empty(x.shape) if needs_x else _make_empty(grad),
+        weight.new_empty(weight.shape) if needs_weight else _make_empty(grad),
+        weight.new_empty(weight.shape[:2]) if needs_weight else _make_empty(grad),
+        x.new_empty((sizes.seeds, groups, sizes.o, *sizes.conv)) if groups else _make_empty(grad),
     )
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _save_inputs(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     x, weight, _, term, ctx.precision = inputs
     ctx.groups = 0 if term is None else term.shape[1]
     ctx.save_for_backward(output[1], x, weight)
     ctx.set_materialize_grads(False)  # or a tensor of zeros is made for the code
 
 
-def _backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
+def _compute_gradients(
+    ctx: Any, grad: Tensor | None, _: Tensor | None
+) -> tuple[Tensor | None, ...]:
     if grad is None:
         return (None,) * 5
     code, x, weight = ctx.saved_tensors
@@ -117,36 +120,37 @@ def _backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor |
     )
 
 
-forward_op.register_autograd(_backward, setup_context=_setup)
+forward_op.register_autograd(_compute_gradients, setup_context=_save_inputs)
 
 
-def _stacking(op: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]:
-    """The vmap rule of both: the mapped axis joins the seeds, an argument without it is shared."""
+def _make_vmap_rule(op: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]:
+    """Make the vmap rule: the mapped axis joins the seeds, arguments without it are shared."""
 
     def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
         size = info.batch_size
 
-        def stacked(arg: Any, dim: int | None) -> Any:
+        def stack_seeds(arg: Any, dim: int | None) -> Any:
             if not isinstance(arg, Tensor):
                 return arg
+            # `expand` copies nothing: a stride of 0 tells the kernels that all seeds share it
             arg = arg.unsqueeze(0).expand(size, *arg.shape) if dim is None else arg.movedim(dim, 0)
             return arg.flatten(0, 1)
 
-        outputs = op(*map(stacked, args, in_dims))
+        outputs = op(*map(stack_seeds, args, in_dims))
         return tuple(out.unflatten(0, (size, -1)) for out in outputs), (0,) * len(outputs)
 
     return rule
 
 
-forward_op.register_vmap(_stacking(forward_op))
-backward_op.register_vmap(_stacking(backward_op))
+forward_op.register_vmap(_make_vmap_rule(forward_op))
+backward_op.register_vmap(_make_vmap_rule(backward_op))
 
 
 MOST_DIRECT = 5  # side of the kernel up to which one input channel is convolved directly
 
 
 class Tile(NamedTuple):
-    """What one program of a kernel does at a time."""
+    """The share of one program of a kernel, and its launch options."""
 
     positions: int
     chunk: int  # of the other axis: weights, window pixels or samples; 0: a direct kernel
@@ -211,24 +215,24 @@ class Sizes(NamedTuple):
     @property
     def channels(self) -> int:
         """Output channels, padded to what the matrix unit takes."""
-        return max(16, _power(self.o))
+        return max(16, _round_to_power_of_2(self.o))
 
 
-def _power(n: int) -> int:
+def _round_to_power_of_2(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def _ceil(n: int, d: int) -> int:
+def _divide_up(n: int, d: int) -> int:
     return -(-n // d)
 
 
-def tile_of(kernel: str, sizes: Sizes) -> Tile:
-    """The tile that the table gives a kernel for these sizes."""
+def find_tile(kernel: str, sizes: Sizes) -> Tile:
+    """Return the tile that the table gives a kernel for these sizes."""
     return TILES[kernel, sizes.c == 1 and sizes.k <= MOST_DIRECT]
 
 
-def _seed_stride(x: Tensor) -> tuple[Tensor, int]:
-    """Give x, inner axes contiguous, and how far its seeds lie apart (0 where they share)."""
+def _split_seed_stride(x: Tensor) -> tuple[Tensor, int]:
+    """Return x, inner axes contiguous, and how far its seeds lie apart (0 where they share)."""
     shared = x.shape[0] > 1 and x.stride(0) == 0
     if shared:
         return x[0].contiguous(), 0
@@ -236,7 +240,7 @@ def _seed_stride(x: Tensor) -> tuple[Tensor, int]:
     return x, x[0].numel()
 
 
-def forward(
+def launch_forward(
     x: Tensor,
     weight: Tensor,
     bias: Tensor,
@@ -244,19 +248,19 @@ def forward(
     precision: str,
     tile: Tile | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Give h [S,B,O,PH,PW] and its code."""
+    """Launch the forward kernel; return h [S,B,O,PH,PW] and its code."""
     sizes = Sizes.of(x, weight)
-    tile = tile or tile_of("forward", sizes)
+    tile = tile or find_tile("forward", sizes)
     h = x.new_empty((sizes.seeds, sizes.batch, sizes.o, *sizes.pooled))
     code = torch.empty_like(h, dtype=torch.int8)
-    x, stride = _seed_stride(x)
+    x, stride = _split_seed_stride(x)
     groups = 1 if term is None else term.shape[1]
-    grid = _ceil(sizes.positions, tile.positions), sizes.seeds
-    given = (
+    grid = _divide_up(sizes.positions, tile.positions), sizes.seeds
+    arguments = (
         x,
         weight.contiguous(),
         bias.contiguous(),
-        bias if term is None else term.contiguous(),
+        bias if term is None else term.contiguous(),  # any pointer where there is no term
         h,
         code,
         stride,
@@ -267,13 +271,13 @@ def forward(
     options = {"num_warps": tile.warps, "num_stages": tile.stages}
     if tile.chunk:
         inner = sizes.channels, tile.chunk, tile.positions, precision
-        conv_pool_triton.forward_kernel[grid](*given, sizes.c, *shape, *inner, **options)
+        conv_pool_triton.forward_kernel[grid](*arguments, sizes.c, *shape, *inner, **options)
     else:
-        conv_pool_direct.direct_forward_kernel[grid](*given, *shape, tile.positions, **options)
+        conv_pool_direct.direct_forward_kernel[grid](*arguments, *shape, tile.positions, **options)
     return h, code
 
 
-def weight_gradients(
+def launch_weight_gradients(
     x: Tensor,
     weight: Tensor,
     grad: Tensor,
@@ -284,28 +288,28 @@ def weight_gradients(
 ) -> tuple[Tensor, Tensor]:
     """Give dW and db: parts by one kernel, their sum by another; the same bits every time."""
     sizes = Sizes.of(x, weight)
-    tile = tile or tile_of("weights", sizes)
-    sums = sums or tile_of("reduce", sizes)
-    x, stride = _seed_stride(x)
+    tile = tile or find_tile("weights", sizes)
+    sums = sums or find_tile("reduce", sizes)
+    x, stride = _split_seed_stride(x)
     # a direct kernel has a program per channel where the other has one per chunk of weights
-    chunks = _ceil(sizes.fan_in + 1, tile.chunk) if tile.chunk else sizes.o
-    every = _ceil(sizes.positions, tile.positions)
-    tiles = _ceil(every, max(1, tile.programs // (chunks * sizes.seeds)))
-    splits = _ceil(every, tiles)
+    chunks = _divide_up(sizes.fan_in + 1, tile.chunk) if tile.chunk else sizes.o
+    position_tiles = _divide_up(sizes.positions, tile.positions)
+    tiles = _divide_up(position_tiles, max(1, tile.programs // (chunks * sizes.seeds)))
+    splits = _divide_up(position_tiles, tiles)
     partial = x.new_empty((sizes.seeds, splits, sizes.o, sizes.fan_in + 1))
     grid = splits, chunks, sizes.seeds
-    given = x, grad.contiguous(), code, partial, stride, sizes.batch, tiles
+    arguments = x, grad.contiguous(), code, partial, stride, sizes.batch, tiles
     shape = sizes.o, sizes.h, sizes.w, sizes.k
     options = {"num_warps": tile.warps, "num_stages": tile.stages}
     if tile.chunk:
         inner = sizes.channels, tile.chunk, tile.positions, precision
-        conv_pool_triton.weights_kernel[grid](*given, sizes.c, *shape, *inner, **options)
+        conv_pool_triton.weights_kernel[grid](*arguments, sizes.c, *shape, *inner, **options)
     else:
-        conv_pool_direct.direct_weights_kernel[grid](*given, *shape, tile.positions, **options)
+        conv_pool_direct.direct_weights_kernel[grid](*arguments, *shape, tile.positions, **options)
     dweight = torch.empty_like(weight, memory_format=torch.contiguous_format)
     dbias = x.new_empty((sizes.seeds, sizes.o))
     conv_pool_triton.reduce_kernel[
-        _ceil(sizes.o * (sizes.fan_in + 1), sums.positions), sizes.seeds
+        _divide_up(sizes.o * (sizes.fan_in + 1), sums.positions), sizes.seeds
     ](
         partial,
         dweight,
@@ -321,7 +325,7 @@ def weight_gradients(
     return dweight, dbias
 
 
-def input_gradient(
+def launch_input_gradient(
     x: Tensor,
     weight: Tensor,
     grad: Tensor,
@@ -330,14 +334,14 @@ def input_gradient(
     tile: Tile | None = None,
     fold: Tile | None = None,
 ) -> Tensor:
-    """Give dx: each position's gift to its window, then each pixel's sum over windows."""
+    """Launch the kernels for dx: each position's share of its window, then sums over windows."""
     sizes = Sizes.of(x, weight)
-    tile = tile or tile_of("windows", sizes)
-    fold = fold or tile_of("fold", sizes)
+    tile = tile or find_tile("windows", sizes)
+    fold = fold or find_tile("fold", sizes)
     pixels = sizes.c * (sizes.k + 1) ** 2
     windows = x.new_empty((sizes.seeds, pixels, sizes.positions))
-    tiles = _ceil(sizes.positions, tile.positions)
-    conv_pool_triton.windows_kernel[tiles, _ceil(pixels, tile.chunk), sizes.seeds](
+    tiles = _divide_up(sizes.positions, tile.positions)
+    conv_pool_triton.windows_kernel[tiles, _divide_up(pixels, tile.chunk), sizes.seeds](
         weight.contiguous(),
         grad.contiguous(),
         code,
@@ -355,7 +359,7 @@ def input_gradient(
         num_stages=tile.stages,
     )
     dx = x.new_empty(x.shape)
-    conv_pool_triton.fold_kernel[_ceil(x[0].numel(), fold.positions), sizes.seeds](
+    conv_pool_triton.fold_kernel[_divide_up(x[0].numel(), fold.positions), sizes.seeds](
         windows,
         dx,
         sizes.batch,
@@ -367,17 +371,17 @@ def input_gradient(
     return dx
 
 
-def term_gradient(
+def launch_term_gradient(
     x: Tensor, weight: Tensor, grad: Tensor, code: Tensor, groups: int, tile: Tile | None = None
 ) -> Tensor:
-    """Give dterm [S,G,O,CH,CW]."""
+    """Launch the kernel for dterm [S,G,O,CH,CW]."""
     sizes = Sizes.of(x, weight)
-    tile = tile or tile_of("term", sizes)
+    tile = tile or find_tile("term", sizes)
     shape = (sizes.seeds, groups, sizes.o, *sizes.conv)
     odd = sizes.conv[0] % 2 or sizes.conv[1] % 2  # the pool drops a row or column: no gradient
     out = x.new_zeros(shape) if odd else x.new_empty(shape)
     length = sizes.o * sizes.pooled[0] * sizes.pooled[1]
-    conv_pool_triton.term_kernel[_ceil(length, tile.positions), groups, sizes.seeds](
+    conv_pool_triton.term_kernel[_divide_up(length, tile.positions), groups, sizes.seeds](
         grad.contiguous(),
         code,
         out,

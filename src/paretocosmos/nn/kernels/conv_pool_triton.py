@@ -52,17 +52,17 @@ def jit(function):
 
 
 @jit
-def columns(k, C: tl.constexpr, H: tl.constexpr, W: tl.constexpr, K: tl.constexpr):
-    """Where weight k = (c, ky, kx) reads, from the first pixel of a convolution position."""
+def compute_offsets(k, C: tl.constexpr, H: tl.constexpr, W: tl.constexpr, K: tl.constexpr):
+    """Return where weight k = (c, ky, kx) reads, from the first pixel of a convolution position."""
     k = tl.minimum(k, C * K * K - 1)
     return k // (K * K) * (H * W) + k % (K * K) // K * W + k % K
 
 
 @jit
-def take(value, best, which, offset: tl.constexpr):
-    """One step of the maximum: the first of equals wins and NaN spreads, as in max_pool2d."""
+def update_maximum(value, best, winner, offset: tl.constexpr):
+    """Take one step of the maximum: the first of equals wins, NaN spreads, as in max_pool2d."""
     better = (value > best) | (value != value)
-    return tl.where(better, value, best), tl.where(better, offset, which)
+    return tl.where(better, value, best), tl.where(better, offset, winner)
 
 
 @jit
@@ -100,7 +100,7 @@ def forward_kernel(
     py = safe % PP // PW
     px = safe % PW
     o = tl.arange(0, OP)
-    real = o < O
+    is_channel = o < O
 
     row = n * (C * H * W) + py * (2 * W) + px * 2
     x += seed * x_seed
@@ -109,37 +109,38 @@ def forward_kernel(
     y01 = tl.zeros([OP, P], tl.float32)
     y10 = tl.zeros([OP, P], tl.float32)
     y11 = tl.zeros([OP, P], tl.float32)
-    for start in range(0, CKK, BK):
+    for start in range(0, CKK, BK):  # the inner axis of the products
         k = start + tl.arange(0, BK)
-        some = real[:, None] & (k < CKK)[None, :]
-        w = tl.load(weight + o[:, None] * CKK + k[None, :], mask=some, other=0.0)
-        at = x + (row[:, None] + columns(k, C, H, W, K)[None, :]).to(tl.int64)
-        y00 = tl.dot(w, tl.trans(tl.load(at)), y00, input_precision=PRECISION)
-        y01 = tl.dot(w, tl.trans(tl.load(at + 1)), y01, input_precision=PRECISION)
-        y10 = tl.dot(w, tl.trans(tl.load(at + W)), y10, input_precision=PRECISION)
-        y11 = tl.dot(w, tl.trans(tl.load(at + (W + 1))), y11, input_precision=PRECISION)
+        mask = is_channel[:, None] & (k < CKK)[None, :]
+        w = tl.load(weight + o[:, None] * CKK + k[None, :], mask=mask, other=0.0)
+        address = x + (row[:, None] + compute_offsets(k, C, H, W, K)[None, :]).to(tl.int64)
+        y00 = tl.dot(w, tl.trans(tl.load(address)), y00, input_precision=PRECISION)
+        y01 = tl.dot(w, tl.trans(tl.load(address + 1)), y01, input_precision=PRECISION)
+        y10 = tl.dot(w, tl.trans(tl.load(address + W)), y10, input_precision=PRECISION)
+        y11 = tl.dot(w, tl.trans(tl.load(address + (W + 1))), y11, input_precision=PRECISION)
 
-    b = tl.load(bias + seed * O + o, mask=real, other=0.0)[:, None]
+    b = tl.load(bias + seed * O + o, mask=is_channel, other=0.0)[:, None]
     y00 += b
     y01 += b
     y10 += b
     y11 += b
     if HAS_TERM:
         groups = batch // group
-        place = (n // group * O)[None, :] * CC + o[:, None] * CC
-        at = term + seed * groups * (O * CC) + (place + (py * (2 * CW) + px * 2)[None, :])
-        y00 += tl.load(at, mask=real[:, None], other=0.0)
-        y01 += tl.load(at + 1, mask=real[:, None], other=0.0)
-        y10 += tl.load(at + CW, mask=real[:, None], other=0.0)
-        y11 += tl.load(at + (CW + 1), mask=real[:, None], other=0.0)
-    best, which = take(y01, y00, tl.zeros([OP, P], tl.int32), 1)
-    best, which = take(y10, best, which, 2)
-    best, which = take(y11, best, which, 3)
-    cut = best <= 0.0
+        offset = (n // group * O)[None, :] * CC + o[:, None] * CC
+        address = term + seed * groups * (O * CC) + (offset + (py * (2 * CW) + px * 2)[None, :])
+        y00 += tl.load(address, mask=is_channel[:, None], other=0.0)
+        y01 += tl.load(address + 1, mask=is_channel[:, None], other=0.0)
+        y10 += tl.load(address + CW, mask=is_channel[:, None], other=0.0)
+        y11 += tl.load(address + (CW + 1), mask=is_channel[:, None], other=0.0)
+    # the pool, in registers
+    best, winner = update_maximum(y01, y00, tl.zeros([OP, P], tl.int32), 1)
+    best, winner = update_maximum(y10, best, winner, 2)
+    best, winner = update_maximum(y11, best, winner, 3)
+    cut = best <= 0.0  # by the ReLU; false for NaN, which stays
     out = seed * batch * (O * PP) + ((m // PP * (O * PP) + m % PP)[None, :] + o[:, None] * PP)
-    some = real[:, None] & (m < batch * PP)[None, :]
-    tl.store(h + out, tl.where(cut, 0.0, best), mask=some)
-    tl.store(code + out, tl.where(cut, 4, which).to(tl.int8), mask=some)
+    mask = is_channel[:, None] & (m < batch * PP)[None, :]
+    tl.store(h + out, tl.where(cut, 0.0, best), mask=mask)
+    tl.store(code + out, tl.where(cut, 4, winner).to(tl.int8), mask=mask)
 
 
 @jit
@@ -161,16 +162,16 @@ def weights_kernel(
     P: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """The part of dW and db that comes from some tiles of positions, for BK weights a channel."""
+    """Compute the part of dW and db from some tiles of positions, for BK weights a channel."""
     split = tl.program_id(0)
     seed = tl.program_id(2).to(tl.int64)
     PW: tl.constexpr = (W - K + 1) // 2
     PP: tl.constexpr = (H - K + 1) // 2 * PW
     CKK: tl.constexpr = C * K * K
     o = tl.arange(0, OP)
-    real = o < O
+    is_channel = o < O
     k = tl.program_id(1) * BK + tl.arange(0, BK)
-    column = columns(k, C, H, W, K)
+    column = compute_offsets(k, C, H, W, K)
     ones = (k < CKK)[None, :]  # where false, x is replaced by 1: the bias
     x += seed * x_seed
     grad += seed * batch * (O * PP)
@@ -178,24 +179,24 @@ def weights_kernel(
     total = tl.zeros([OP, BK], tl.float32)
     for tile in range(split * tiles, split * tiles + tiles):
         m = tile * P + tl.arange(0, P)
-        some = real[:, None] & (m < batch * PP)[None, :]
-        place = (m // PP * (O * PP) + m % PP)[None, :] + o[:, None] * PP
-        g = tl.load(grad + place, mask=some, other=0.0)
-        which = tl.load(code + place, mask=some, other=4)
+        mask = is_channel[:, None] & (m < batch * PP)[None, :]
+        offset = (m // PP * (O * PP) + m % PP)[None, :] + o[:, None] * PP
+        g = tl.load(grad + offset, mask=mask, other=0.0)
+        winner = tl.load(code + offset, mask=mask, other=4)  # 4: no gradient
         m = tl.minimum(m, batch * PP - 1)
         row = m // PP * (C * H * W) + m % PP // PW * (2 * W) + m % PW * 2
-        at = x + (row[:, None] + column[None, :]).to(tl.int64)
-        v = tl.load(at, mask=ones, other=1.0)
-        total = tl.dot(tl.where(which == 0, g, 0.0), v, total, input_precision=PRECISION)
-        v = tl.load(at + 1, mask=ones, other=1.0)
-        total = tl.dot(tl.where(which == 1, g, 0.0), v, total, input_precision=PRECISION)
-        v = tl.load(at + W, mask=ones, other=1.0)
-        total = tl.dot(tl.where(which == 2, g, 0.0), v, total, input_precision=PRECISION)
-        v = tl.load(at + (W + 1), mask=ones, other=1.0)
-        total = tl.dot(tl.where(which == 3, g, 0.0), v, total, input_precision=PRECISION)
+        address = x + (row[:, None] + column[None, :]).to(tl.int64)
+        v = tl.load(address, mask=ones, other=1.0)
+        total = tl.dot(tl.where(winner == 0, g, 0.0), v, total, input_precision=PRECISION)
+        v = tl.load(address + 1, mask=ones, other=1.0)
+        total = tl.dot(tl.where(winner == 1, g, 0.0), v, total, input_precision=PRECISION)
+        v = tl.load(address + W, mask=ones, other=1.0)
+        total = tl.dot(tl.where(winner == 2, g, 0.0), v, total, input_precision=PRECISION)
+        v = tl.load(address + (W + 1), mask=ones, other=1.0)
+        total = tl.dot(tl.where(winner == 3, g, 0.0), v, total, input_precision=PRECISION)
     out = (seed * tl.num_programs(0) + split) * (O * (CKK + 1))
-    place = o[:, None] * (CKK + 1) + k[None, :]
-    tl.store(partial + out + place, total, mask=real[:, None] & (k <= CKK)[None, :])
+    offset = o[:, None] * (CKK + 1) + k[None, :]
+    tl.store(partial + out + offset, total, mask=is_channel[:, None] & (k <= CKK)[None, :])
 
 
 @jit
@@ -216,9 +217,9 @@ def reduce_kernel(
     total = tl.zeros([R, P], tl.float32)
     for start in range(0, splits, R):
         r = start + tl.arange(0, R)
-        some = (r < splits)[:, None] & (q < SIZE)[None, :]
-        at = partial + seed * splits * SIZE + (r[:, None] * SIZE + q[None, :])
-        total += tl.load(at, mask=some, other=0.0)
+        mask = (r < splits)[:, None] & (q < SIZE)[None, :]
+        address = partial + seed * splits * SIZE + (r[:, None] * SIZE + q[None, :])
+        total += tl.load(address, mask=mask, other=0.0)
     value = tl.sum(total, 0)
     o = q // (CKK + 1)
     k = q % (CKK + 1)
@@ -252,35 +253,35 @@ def term_kernel(
     first = (seed * batch + g * group) * (O * PP)
     for start in range(0, group, R):
         n = start + tl.arange(0, R)
-        some = (n < group)[:, None] & (q < O * PP)[None, :]
-        place = first + (n[:, None] * (O * PP) + q[None, :])
-        value = tl.load(grad + place, mask=some, other=0.0)
-        which = tl.load(code + place, mask=some, other=4)
-        s00 += tl.where(which == 0, value, 0.0)
-        s01 += tl.where(which == 1, value, 0.0)
-        s10 += tl.where(which == 2, value, 0.0)
-        s11 += tl.where(which == 3, value, 0.0)
+        mask = (n < group)[:, None] & (q < O * PP)[None, :]
+        offset = first + (n[:, None] * (O * PP) + q[None, :])
+        value = tl.load(grad + offset, mask=mask, other=0.0)
+        winner = tl.load(code + offset, mask=mask, other=4)
+        s00 += tl.where(winner == 0, value, 0.0)
+        s01 += tl.where(winner == 1, value, 0.0)
+        s10 += tl.where(winner == 2, value, 0.0)
+        s11 += tl.where(winner == 3, value, 0.0)
     p = q % PP
-    place = (seed * tl.num_programs(1) + g) * (O * CH * CW)
-    at = out + place + (q // PP * (CH * CW) + p // PW * (2 * CW) + p % PW * 2)
-    tl.store(at, tl.sum(s00, 0), mask=q < O * PP)
-    tl.store(at + 1, tl.sum(s01, 0), mask=q < O * PP)
-    tl.store(at + CW, tl.sum(s10, 0), mask=q < O * PP)
-    tl.store(at + (CW + 1), tl.sum(s11, 0), mask=q < O * PP)
+    offset = (seed * tl.num_programs(1) + g) * (O * CH * CW)
+    address = out + offset + (q // PP * (CH * CW) + p // PW * (2 * CW) + p % PW * 2)
+    tl.store(address, tl.sum(s00, 0), mask=q < O * PP)
+    tl.store(address + 1, tl.sum(s01, 0), mask=q < O * PP)
+    tl.store(address + CW, tl.sum(s10, 0), mask=q < O * PP)
+    tl.store(address + (CW + 1), tl.sum(s11, 0), mask=q < O * PP)
 
 
 @jit
-def _window(
-    weight, j, o, real, dy: tl.constexpr, dx: tl.constexpr, C: tl.constexpr, K: tl.constexpr
+def _load_window_weights(
+    weight, j, o, is_channel, dy: tl.constexpr, dx: tl.constexpr, C: tl.constexpr, K: tl.constexpr
 ):
-    """Weights [window pixel j, channel o]: how output (dy, dx) of a pool sees its window."""
+    """Load weights [window pixel j, channel o] by which output (dy, dx) of a pool sees them."""
     E: tl.constexpr = K + 1
     ky = j % (E * E) // E - dy
     kx = j % E - dx
-    seen = (j < C * E * E) & (ky >= 0) & (ky < K) & (kx >= 0) & (kx < K)
-    at = j // (E * E) * (K * K) + ky * K + kx
-    place = at[:, None] + o[None, :] * (C * K * K)
-    return tl.load(weight + place, mask=seen[:, None] & real[None, :], other=0.0)
+    visible = (j < C * E * E) & (ky >= 0) & (ky < K) & (kx >= 0) & (kx < K)
+    address = j // (E * E) * (K * K) + ky * K + kx
+    offset = address[:, None] + o[None, :] * (C * K * K)
+    return tl.load(weight + offset, mask=visible[:, None] & is_channel[None, :], other=0.0)
 
 
 @jit
@@ -304,24 +305,24 @@ def windows_kernel(
     E: tl.constexpr = K + 1
     m = tl.program_id(0) * P + tl.arange(0, P)
     o = tl.arange(0, OP)
-    real = o < O
+    is_channel = o < O
     j = tl.program_id(1) * BK + tl.arange(0, BK)
-    some = real[:, None] & (m < batch * PP)[None, :]
-    place = (m // PP * (O * PP) + m % PP)[None, :] + o[:, None] * PP
-    g = tl.load(grad + seed * batch * (O * PP) + place, mask=some, other=0.0)
-    which = tl.load(code + seed * batch * (O * PP) + place, mask=some, other=4)
+    mask = is_channel[:, None] & (m < batch * PP)[None, :]
+    offset = (m // PP * (O * PP) + m % PP)[None, :] + o[:, None] * PP
+    g = tl.load(grad + seed * batch * (O * PP) + offset, mask=mask, other=0.0)
+    winner = tl.load(code + seed * batch * (O * PP) + offset, mask=mask, other=4)
     weight += seed * (O * C * K * K)
-    w = _window(weight, j, o, real, 0, 0, C, K)
-    out = tl.dot(w, tl.where(which == 0, g, 0.0), input_precision=PRECISION)
-    w = _window(weight, j, o, real, 0, 1, C, K)
-    out = tl.dot(w, tl.where(which == 1, g, 0.0), out, input_precision=PRECISION)
-    w = _window(weight, j, o, real, 1, 0, C, K)
-    out = tl.dot(w, tl.where(which == 2, g, 0.0), out, input_precision=PRECISION)
-    w = _window(weight, j, o, real, 1, 1, C, K)
-    out = tl.dot(w, tl.where(which == 3, g, 0.0), out, input_precision=PRECISION)
+    w = _load_window_weights(weight, j, o, is_channel, 0, 0, C, K)
+    out = tl.dot(w, tl.where(winner == 0, g, 0.0), input_precision=PRECISION)
+    w = _load_window_weights(weight, j, o, is_channel, 0, 1, C, K)
+    out = tl.dot(w, tl.where(winner == 1, g, 0.0), out, input_precision=PRECISION)
+    w = _load_window_weights(weight, j, o, is_channel, 1, 0, C, K)
+    out = tl.dot(w, tl.where(winner == 2, g, 0.0), out, input_precision=PRECISION)
+    w = _load_window_weights(weight, j, o, is_channel, 1, 1, C, K)
+    out = tl.dot(w, tl.where(winner == 3, g, 0.0), out, input_precision=PRECISION)
     length = batch * PP
-    at = windows + seed * (C * E * E) * length + (j[:, None] * length + m[None, :])
-    tl.store(at, out, mask=(j < C * E * E)[:, None] & (m < length)[None, :])
+    address = windows + seed * (C * E * E) * length + (j[:, None] * length + m[None, :])
+    tl.store(address, out, mask=(j < C * E * E)[:, None] & (m < length)[None, :])
 
 
 @jit
@@ -356,7 +357,7 @@ def fold_kernel(
         for j in tl.static_range((E + 1) // 2):
             px = x // 2 - j
             wx = x % 2 + 2 * j
-            some = down & (px >= 0) & (px < PW) & (wx < E)
-            at = (plane + wy * E + wx) * length + n * (PH * PW) + py * PW + px
-            total += tl.load(windows + at, mask=some, other=0.0)
+            mask = down & (px >= 0) & (px < PW) & (wx < E)
+            address = (plane + wy * E + wx) * length + n * (PH * PW) + py * PW + px
+            total += tl.load(windows + address, mask=mask, other=0.0)
     tl.store(out + seed * batch * (C * H * W) + q, total, mask=inside)

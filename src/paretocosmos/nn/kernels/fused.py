@@ -35,7 +35,7 @@ def conv_pool(
     *,
     precision: Precision = "ieee",
 ) -> Tensor:
-    """relu(max_pool2d(conv2d(x, weight, bias) + term, 2)), fused where that is `usable`.
+    """relu(max_pool2d(conv2d(x, weight, bias) + term, 2)), fused if `can_fuse_conv_pool`.
 
     Differentiable in every argument; the gradient of `x` is computed only where asked for. Under
     `torch.vmap` the mapped axis (several seeds) becomes part of the same launches. Elsewhere the
@@ -57,6 +57,7 @@ def conv_pool(
         >>> conv_pool(torch.ones(4, 1, 8, 8), torch.ones(2, 1, 5, 5), torch.zeros(2)).shape
         torch.Size([4, 2, 2, 2])
     """
+    # also where torch computes it: a typo must not wait for a GPU to show
     if precision not in get_args(Precision):
         choices = ", ".join(get_args(Precision))
         raise ConfigurationError(f"`precision` must be one of {choices}; found {precision!r}")
@@ -65,8 +66,8 @@ def conv_pool(
             "`term` has one map per group, so their number must divide the batch; found "
             f"{term.shape[0]} maps for {x.shape[0]} samples"
         )
-    if not usable(x, weight, bias, term):
-        return _by_library(x, weight, bias, term)
+    if not can_fuse_conv_pool(x, weight, bias, term):
+        return _compute_with_torch(x, weight, bias, term)
     from paretocosmos.nn.kernels.conv_pool_ops import forward_op
 
     maps = None if term is None else term.unsqueeze(0)
@@ -75,8 +76,10 @@ def conv_pool(
     return result
 
 
-def usable(x: Tensor, weight: Tensor, bias: Tensor | None, term: Tensor | None = None) -> bool:
-    """Return True if the kernels take this: `taken` tensors, few channels, small filters."""
+def can_fuse_conv_pool(
+    x: Tensor, weight: Tensor, bias: Tensor | None, term: Tensor | None = None
+) -> bool:
+    """Return True if the kernels take this: supported tensors, few channels, small filters."""
     if bias is None or x.dim() != 4 or weight.dim() != 4:
         return False
     rest = [weight, bias] if term is None else [weight, bias, term]
@@ -85,7 +88,7 @@ def usable(x: Tensor, weight: Tensor, bias: Tensor | None, term: Tensor | None =
     conv = [side - kernel[0] + 1 for side in size]
     pooled = [side // 2 for side in conv]
     return (
-        taken(x, *rest)
+        supports_tensors(x, *rest)
         and kernel[0] == kernel[1]
         and channels == fan
         and bias.shape == (outputs,)
@@ -99,11 +102,11 @@ def usable(x: Tensor, weight: Tensor, bias: Tensor | None, term: Tensor | None =
     )
 
 
-def _by_library(x: Tensor, weight: Tensor, bias: Tensor, term: Tensor | None) -> Tensor:
+def _compute_with_torch(x: Tensor, weight: Tensor, bias: Tensor, term: Tensor | None) -> Tensor:
     y = F.conv2d(x, weight, bias)
     if term is not None:
         y = (y.unflatten(0, (term.shape[0], -1)) + term.unsqueeze(1)).flatten(0, 1)
-    return F.max_pool2d(y, 2).relu()
+    return F.max_pool2d(y, 2).relu()  # in this order the ReLU runs on a quarter of the numbers
 
 
 MOST_RAYS = 32  # entries of a ray, so maps
@@ -115,8 +118,8 @@ def ray_maps(rays: Tensor, first_weight: Tensor, second_weight: Tensor) -> Tenso
     """Two transposed convolutions with ReLU of rays taken as images of one pixel.
 
     The first makes 4 x 4 pixels of one, the second, stride 2 and padding 1, 10 x 10 of those.
-    Fused where that is `usable_maps`, by torch's own operators elsewhere. Under `torch.vmap` the
-    mapped axis (several seeds) becomes part of the same launches.
+    Fused where that is `can_fuse_ray_maps`, by torch's own operators elsewhere. Under `torch.vmap`
+    the mapped axis (several seeds) becomes part of the same launches.
 
     Args:
         rays: [G, J]; data as a rule, so that their gradient, if asked for, is the library's.
@@ -131,7 +134,7 @@ def ray_maps(rays: Tensor, first_weight: Tensor, second_weight: Tensor) -> Tenso
         >>> ray_maps(torch.ones(3, 2), torch.ones(2, 2, 4, 4), torch.ones(2, 2, 6, 6)).shape
         torch.Size([3, 2, 10, 10])
     """
-    if not usable_maps(rays, first_weight, second_weight):
+    if not can_fuse_ray_maps(rays, first_weight, second_weight):
         pixels = F.relu(rays @ first_weight.flatten(1)).unflatten(1, first_weight.shape[1:])
         return F.relu(F.conv_transpose2d(pixels, second_weight, stride=2, padding=1))
     from paretocosmos.nn.kernels.ray_maps_ops import ray_maps_op
@@ -145,7 +148,7 @@ def map_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> Tensor:
     """conv2d(interpolate(maps, size, mode="nearest"), weight), the enlarged maps never in memory.
 
     Differentiable in both; a gradient is computed only where asked for. Fused where that is
-    `usable_term`, by torch's own operators elsewhere, and over seeds as `ray_maps`.
+    `can_fuse_map_term`, by torch's own operators elsewhere, and over seeds as `ray_maps`.
 
     Args:
         maps: [G, J, h, w].
@@ -161,7 +164,7 @@ def map_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> Tensor:
         torch.Size([3, 4, 32, 32])
     """
     height, width = size
-    if not usable_term(maps, weight, (height, width)):
+    if not can_fuse_map_term(maps, weight, (height, width)):
         return F.conv2d(F.interpolate(maps, size=(height, width), mode="nearest"), weight)
     from paretocosmos.nn.kernels.ray_maps_ops import map_term_op
 
@@ -169,10 +172,14 @@ def map_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> Tensor:
     return result
 
 
-def usable_maps(rays: Tensor, first_weight: Tensor, second_weight: Tensor) -> bool:
-    """Return True if the kernels take this: float32 on a CUDA device, J up to 32, and Triton."""
+def can_fuse_ray_maps(rays: Tensor, first_weight: Tensor, second_weight: Tensor) -> bool:
+    """Return True if the kernels support these tensors and sizes, J up to 32."""
     # first where it runs: asking for sizes that may vary would fix them in an exported model
-    if not taken(rays, first_weight, second_weight) or rays.dim() != 2 or min(rays.shape) < 1:
+    if (
+        not supports_tensors(rays, first_weight, second_weight)
+        or rays.dim() != 2
+        or min(rays.shape) < 1
+    ):
         return False
     j = rays.shape[1]
     return (
@@ -183,17 +190,17 @@ def usable_maps(rays: Tensor, first_weight: Tensor, second_weight: Tensor) -> bo
     )
 
 
-def usable_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> bool:
-    """Return True if the kernels take this: as `usable_maps`, small filters, few pixels a cell."""
-    if not taken(maps, weight) or maps.dim() != 4 or weight.dim() != 4:
+def can_fuse_map_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> bool:
+    """Return True if the kernels support these: small filters, few pixels per cell of a map."""
+    if not supports_tensors(maps, weight) or maps.dim() != 4 or weight.dim() != 4:
         return False
     _, j, *cells = maps.shape
     outputs, fan, side, other = weight.shape
     if min(*maps.shape, *weight.shape, *size) < 1 or side != other or min(size) < side:
         return False
-    from paretocosmos.nn.kernels.ray_maps_ops import most_pixels
+    from paretocosmos.nn.kernels.ray_maps_ops import count_most_pixels
 
-    pixels = [most_pixels(*pair) for pair in zip(cells, size, strict=True)]
+    pixels = [count_most_pixels(*pair) for pair in zip(cells, size, strict=True)]
     return (
         fan == j <= MOST_RAYS
         and outputs <= MOST_FILTERS
@@ -205,10 +212,10 @@ def usable_term(maps: Tensor, weight: Tensor, size: tuple[int, int]) -> bool:
     )
 
 
-def taken(first: Tensor, *rest: Tensor) -> bool:
-    """Float32, in one place where the kernels run, and nobody asks for half precision.
+def supports_tensors(first: Tensor, *rest: Tensor) -> bool:
+    """Return True for float32 tensors on one device with kernels, outside autocast and compilation.
 
-    Nor compiles or exports the network from outside: a compiler has kernels of its own.
+    A compiler that records the network from outside has kernels of its own.
     """
     return (
         not torch.compiler.is_compiling()
@@ -229,11 +236,11 @@ def runs_on(device: str) -> bool:
         return False
     if importlib.util.find_spec("triton") is None:
         return False
-    return interpreted or compiles()
+    return interpreted or has_c_compiler()
 
 
 @cache
-def compiles() -> bool:
+def has_c_compiler() -> bool:
     """Return True if Triton will find a C compiler to build its launchers with."""
     if os.environ.get("CC") or any(map(shutil.which, ("gcc", "clang", "cc"))):
         return True

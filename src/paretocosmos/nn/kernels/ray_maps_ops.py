@@ -1,4 +1,4 @@
-"""The operators of the ray net that torch knows, and how its kernels are launched.
+"""The ray net's operators, registered with torch, and the launches of its kernels.
 
 See `conv_pool_ops.py` for why they are operators; as there, tensors are stacked, seeds first.
 """
@@ -14,13 +14,19 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paretocosmos.nn.kernels import ray_maps_triton
-from paretocosmos.nn.kernels.conv_pool_ops import _ceil, _none, _power, _seed_stride, _stacking
+from paretocosmos.nn.kernels.conv_pool_ops import (
+    _divide_up,
+    _make_empty,
+    _make_vmap_rule,
+    _round_to_power_of_2,
+    _split_seed_stride,
+)
 
 
 @torch.library.custom_op("paretocosmos::ray_maps", mutates_args=())
 def ray_maps_op(rays: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Give maps [S,G,J,10,10] and the pixels [S,G,J,4,4] between the layers."""
-    return ray_maps(rays, first, second)
+    """Return maps [S,G,J,10,10] and the pixels [S,G,J,4,4] between the layers."""
+    return launch_ray_maps(rays, first, second)
 
 
 @torch.library.custom_op("paretocosmos::ray_maps_backward", mutates_args=())
@@ -33,17 +39,21 @@ def ray_maps_backward_op(
     needs_first: bool,
     needs_second: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Give the gradients of both weights; an empty tensor for what is not asked for."""
-    given = grad, maps, pixels, rays, second
-    found = ray_maps_gradients(*given, needs_first=needs_first, needs_second=needs_second)
-    dfirst, dsecond = (_none(grad) if one is None else one for one in found)
+    """Return the gradients of both weights; an empty tensor for what is not asked for."""
+    arguments = grad, maps, pixels, rays, second
+    gradients = launch_ray_maps_gradients(
+        *arguments, needs_first=needs_first, needs_second=needs_second
+    )
+    dfirst, dsecond = (
+        _make_empty(grad) if gradient is None else gradient for gradient in gradients
+    )
     return dfirst, dsecond
 
 
 @torch.library.custom_op("paretocosmos::map_term", mutates_args=())
 def map_term_op(maps: Tensor, weight: Tensor, height: int, width: int) -> Tensor:
-    """Give the term [S,G,O,H - K + 1,W - K + 1]."""
-    return map_term(maps, weight, height, width)
+    """Return the term [S,G,O,H - K + 1,W - K + 1]."""
+    return launch_map_term(maps, weight, height, width)
 
 
 @torch.library.custom_op("paretocosmos::map_term_backward", mutates_args=())
@@ -56,8 +66,8 @@ def map_term_backward_op(
     needs_maps: bool,
     needs_weight: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Give the gradients of maps and weight; an empty tensor for what is not asked for."""
-    found = map_term_gradients(
+    """Return the gradients of maps and weight; an empty tensor for what is not asked for."""
+    gradients = launch_map_term_gradients(
         grad,
         maps,
         weight,
@@ -66,7 +76,7 @@ def map_term_backward_op(
         needs_maps=needs_maps,
         needs_weight=needs_weight,
     )
-    dmaps, dweight = (_none(grad) if one is None else one for one in found)
+    dmaps, dweight = (_make_empty(grad) if gradient is None else gradient for gradient in gradients)
     return dmaps, dweight
 
 
@@ -86,8 +96,8 @@ def _(
     needs_second: bool,
 ) -> tuple[Tensor, Tensor]:
     return (
-        second.new_empty((*second.shape[:3], 4, 4)) if needs_first else _none(grad),
-        second.new_empty(second.shape) if needs_second else _none(grad),
+        second.new_empty((*second.shape[:3], 4, 4)) if needs_first else _make_empty(grad),
+        second.new_empty(second.shape) if needs_second else _make_empty(grad),
     )
 
 
@@ -108,62 +118,68 @@ def _(
     needs_weight: bool,
 ) -> tuple[Tensor, Tensor]:
     return (
-        maps.new_empty(maps.shape) if needs_maps else _none(grad),
-        weight.new_empty(weight.shape) if needs_weight else _none(grad),
+        maps.new_empty(maps.shape) if needs_maps else _make_empty(grad),
+        weight.new_empty(weight.shape) if needs_weight else _make_empty(grad),
     )
 
 
-def _setup_maps(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _save_maps(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     rays, first, second = inputs
     ctx.save_for_backward(*output, rays, second, first)
     ctx.set_materialize_grads(False)  # or a tensor of zeros is made for the pixels
 
 
-def _backward_maps(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
+def _compute_maps_gradients(
+    ctx: Any, grad: Tensor | None, _: Tensor | None
+) -> tuple[Tensor | None, ...]:
     if grad is None:
         return None, None, None
     needs_rays, *needs = ctx.needs_input_grad
     maps, pixels, rays, second, first = ctx.saved_tensors
-    drays = _ray_gradient(grad, maps, pixels, first, second) if needs_rays else None
+    drays = _compute_ray_gradient(grad, maps, pixels, first, second) if needs_rays else None
     if not any(needs):
         return drays, None, None
-    found = ray_maps_backward_op(grad, maps, pixels, rays, second, *needs)
-    return drays, *(one if need else None for one, need in zip(found, needs, strict=True))
+    gradients = ray_maps_backward_op(grad, maps, pixels, rays, second, *needs)
+    return drays, *(
+        gradient if need else None for gradient, need in zip(gradients, needs, strict=True)
+    )
 
 
-def _ray_gradient(
+def _compute_ray_gradient(
     grad: Tensor, maps: Tensor, pixels: Tensor, first: Tensor, second: Tensor
 ) -> Tensor:
-    """By the library: rays are data in training, and only a curious caller asks."""
+    """Compute the rays' gradient by torch: rays are data in training, so it is rarely asked for."""
     d = torch.where(maps <= 0, 0.0, grad).transpose(0, 1).flatten(1, 2)
     d = F.conv2d(d, second.flatten(0, 1), stride=2, padding=1, groups=len(second))
     d = torch.where(pixels <= 0, 0.0, d.unflatten(1, second.shape[:2]).transpose(0, 1))
     return torch.einsum("sgiyx,sriyx->sgr", d, first)
 
 
-def _setup_term(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def _save_term(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     maps, weight, ctx.height, ctx.width = inputs
     ctx.save_for_backward(maps, weight)
 
 
-def _backward_term(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+def _compute_term_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     maps, weight, *_ = ctx.needs_input_grad
-    given = *ctx.saved_tensors, ctx.height, ctx.width
-    dmaps, dweight = map_term_backward_op(grad, *given, maps, weight)
+    arguments = *ctx.saved_tensors, ctx.height, ctx.width
+    dmaps, dweight = map_term_backward_op(grad, *arguments, maps, weight)
     return dmaps if maps else None, dweight if weight else None, None, None
 
 
-def _stacking_one(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-    """The same rule for an operator with one result, which is no tuple."""
-    (term,), _ = _stacking(lambda *given: (map_term_op(*given),))(info, in_dims, *args)
+def _map_term_over_seeds(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+    """Apply the same rule to an operator with one result, which is no tuple."""
+    (term,), _ = _make_vmap_rule(lambda *arguments: (map_term_op(*arguments),))(
+        info, in_dims, *args
+    )
     return term, 0
 
 
-ray_maps_op.register_autograd(_backward_maps, setup_context=_setup_maps)
-map_term_op.register_autograd(_backward_term, setup_context=_setup_term)
+ray_maps_op.register_autograd(_compute_maps_gradients, setup_context=_save_maps)
+map_term_op.register_autograd(_compute_term_gradients, setup_context=_save_term)
 for op in (ray_maps_op, ray_maps_backward_op, map_term_backward_op):
-    op.register_vmap(_stacking(op))
-map_term_op.register_vmap(_stacking_one)
+    op.register_vmap(_make_vmap_rule(op))
+map_term_op.register_vmap(_map_term_over_seeds)
 
 
 OPTIONS = {"num_warps": 4, "num_stages": 1}
@@ -176,25 +192,26 @@ MOST_RAYS = 8  # summed over at once
 
 
 @functools.cache
-def most_pixels(size: int, enlarged: int) -> int:
-    """The most pixels that the nearest neighbour gives one cell, counted with its rounding."""
+def count_most_pixels(size: int, enlarged: int) -> int:
+    """Count the most pixels that the nearest neighbour gives one cell, with its rounding."""
+    # float32, as ATen computes it: float64 would give some pixels to another cell
     scale = np.float32(size / enlarged)
     source = (np.arange(enlarged, dtype=np.float32) * scale).astype(np.int64)
     return int(np.bincount(np.minimum(source, size - 1)).max())
 
 
-def _padded(n: int, most: int) -> int:
-    """A power of two that n fits in, up to the most; at least 2, so that an axis is an axis."""
-    return max(2, min(_power(n), most))
+def _pad_axis(n: int, most: int) -> int:
+    """Return a power of 2 of at least n, up to the most; at least 2, so that an axis is an axis."""
+    return max(2, min(_round_to_power_of_2(n), most))
 
 
-def ray_maps(rays: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Give maps [S,B,J,10,10] and the pixels [S,B,J,4,4] they were made from."""
+def launch_ray_maps(rays: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Launch the kernel; return maps [S,B,J,10,10] and the pixels [S,B,J,4,4] they come from."""
     seeds, batch, j = rays.shape
     maps = rays.new_empty((seeds, batch, j, 10, 10))
     pixels = rays.new_empty((seeds, batch, j, 4, 4))
-    rays, stride = _seed_stride(rays)
-    ray_maps_triton.rays_kernel[seeds * batch, j, _ceil(100, PIXELS)](
+    rays, stride = _split_seed_stride(rays)
+    ray_maps_triton.rays_kernel[seeds * batch, j, _divide_up(100, PIXELS)](
         rays,
         first.contiguous(),
         second.contiguous(),
@@ -202,13 +219,13 @@ def ray_maps(rays: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tenso
         pixels,
         stride,
         batch,
-        *(j, _padded(j, 32), _padded(j * 16, MOST_ROWS), PIXELS),
+        *(j, _pad_axis(j, 32), _pad_axis(j * 16, MOST_ROWS), PIXELS),
         **OPTIONS,
     )
     return maps, pixels
 
 
-def ray_maps_gradients(
+def launch_ray_maps_gradients(
     grad: Tensor,
     maps: Tensor,
     pixels: Tensor,
@@ -218,12 +235,12 @@ def ray_maps_gradients(
     needs_first: bool,
     needs_second: bool,
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Give the gradients of both weights, those that are needed, in one launch."""
+    """Launch the kernel for the gradients of both weights, those that are needed."""
     seeds, batch, j = rays.shape
     dfirst = rays.new_empty((seeds, j, j, 4, 4)) if needs_first else None
     dsecond = rays.new_empty((seeds, j, j, 6, 6)) if needs_second else None
     tiles = seeds * j * 16 if needs_first else 0
-    rays, stride = _seed_stride(rays)
+    rays, stride = _split_seed_stride(rays)
     ray_maps_triton.rays_back_kernel[(tiles + (seeds * j * j if needs_second else 0),)](
         rays,
         second.contiguous(),
@@ -235,20 +252,20 @@ def ray_maps_gradients(
         stride,
         batch,
         tiles,
-        *(j, _padded(j, 32), _padded(batch, MOST_RAYS), _padded(j * 36, 512)),
+        *(j, _pad_axis(j, 32), _pad_axis(batch, MOST_RAYS), _pad_axis(j * 36, 512)),
         **OPTIONS,
     )
     return dfirst, dsecond
 
 
-def map_term(maps: Tensor, weight: Tensor, height: int, width: int) -> Tensor:
-    """Give the term [S,B,O,H - K + 1,W - K + 1]."""
+def launch_map_term(maps: Tensor, weight: Tensor, height: int, width: int) -> Tensor:
+    """Launch the kernel for the term [S,B,O,H - K + 1,W - K + 1]."""
     seeds, batch, j, mh, mw = maps.shape
     o, k = weight.shape[1], weight.shape[-1]
     ch, cw = height - k + 1, width - k + 1
     term = maps.new_empty((seeds, batch, o, ch, cw))
-    maps, stride = _seed_stride(maps)
-    ray_maps_triton.term_kernel[seeds * batch, _ceil(ch * cw, POSITIONS), o](
+    maps, stride = _split_seed_stride(maps)
+    ray_maps_triton.term_kernel[seeds * batch, _divide_up(ch * cw, POSITIONS), o](
         maps,
         weight.contiguous(),
         term,
@@ -256,32 +273,41 @@ def map_term(maps: Tensor, weight: Tensor, height: int, width: int) -> Tensor:
         batch,
         mh / height,
         mw / width,
-        *(j, o, k, mh, mw, height, width, _padded(j, 32), POSITIONS),
+        *(j, o, k, mh, mw, height, width, _pad_axis(j, 32), POSITIONS),
         **OPTIONS,
     )
     return term
 
 
-def map_term_gradients(
+def launch_map_term_gradients(
     grad: Tensor, maps: Tensor, weight: Tensor, *, height: int, width: int, **needs: bool
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Give the gradients of maps and weight: sums over cells, then both products in one launch."""
+    """Launch the kernels for the gradients of maps and weight: sums over cells, then products."""
     seeds, batch, j, mh, mw = maps.shape
     o, k = weight.shape[1], weight.shape[-1]
     cells = maps.new_empty((seeds, batch, o, k, k, mh, mw))
-    ray_maps_triton.cells_kernel[seeds * batch * o, _ceil(k * k * mh * mw, 128)](
+    ray_maps_triton.cells_kernel[seeds * batch * o, _divide_up(k * k * mh * mw, 128)](
         grad := grad.contiguous(),
         cells,
         mh / height,
         mw / width,
-        *(k, mh, mw, height, width, most_pixels(mh, height), most_pixels(mw, width), 128),
+        *(
+            k,
+            mh,
+            mw,
+            height,
+            width,
+            count_most_pixels(mh, height),
+            count_most_pixels(mw, width),
+            128,
+        ),
         **OPTIONS,
     )
     dmaps = maps.new_empty(maps.shape) if needs["needs_maps"] else None
     dweight = maps.new_empty(weight.shape) if needs["needs_weight"] else None
-    tiles = 0 if dmaps is None else seeds * batch * j * _ceil(mh * mw, CELLS)
-    others = 0 if dweight is None else seeds * j * _ceil(o * k * k, WEIGHTS)
-    maps, stride = _seed_stride(maps)
+    tiles = 0 if dmaps is None else seeds * batch * j * _divide_up(mh * mw, CELLS)
+    others = 0 if dweight is None else seeds * j * _divide_up(o * k * k, WEIGHTS)
+    maps, stride = _split_seed_stride(maps)
     ray_maps_triton.contract_kernel[(tiles + others,)](
         cells,
         maps,
@@ -292,7 +318,7 @@ def map_term_gradients(
         batch,
         tiles,
         *(j, o, k * k, mh * mw),
-        *(_padded(o * k * k, MOST_ROWS), CELLS, WEIGHTS, _padded(mh * mw, 128)),
+        *(_pad_axis(o * k * k, MOST_ROWS), CELLS, WEIGHTS, _pad_axis(mh * mw, 128)),
         **OPTIONS,
     )
     return dmaps, dweight

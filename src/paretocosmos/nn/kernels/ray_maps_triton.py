@@ -18,7 +18,7 @@ from paretocosmos.nn.kernels.conv_pool_triton import jit, tl
 
 
 @jit
-def _rectified(value):
+def _apply_relu(value):
     """ReLU that lets NaN through, as torch's does."""
     return tl.where(value <= 0.0, 0.0, value)
 
@@ -45,38 +45,38 @@ def rays_kernel(
     y = m // 10
     x = m % 10
     r = tl.arange(0, JP)
-    at = rays + seed * x_seed + plane % batch * J + r
-    given = tl.load(at, mask=r < J, other=0.0)[:, None]
+    address = rays + seed * x_seed + plane % batch * J + r
+    entries = tl.load(address, mask=r < J, other=0.0)[:, None]
     first += seed * (J * J * 16)
     second += seed * (J * J * 36) + o * 36
-    kept = tl.where(o + tl.program_id(2) == 0, J * 16, 0)  # by one program
+    limit = tl.where(o + tl.program_id(2) == 0, J * 16, 0)  # by one program
     total = tl.zeros([R, P], tl.float32)
     for start in range(0, J * 16, R):
         n = start + tl.arange(0, R)  # a channel and a pixel of the 4 x 4
         real = n < J * 16
-        some = (r < J)[:, None] & real[None, :]
-        w = tl.load(first + (r[:, None] * (J * 16) + n[None, :]), mask=some, other=0.0)
-        pixel = _rectified(tl.sum(given * w, 0))
-        tl.store(pixels + plane * (J * 16) + n, pixel, mask=n < kept)
+        mask = (r < J)[:, None] & real[None, :]
+        w = tl.load(first + (r[:, None] * (J * 16) + n[None, :]), mask=mask, other=0.0)
+        pixel = _apply_relu(tl.sum(entries * w, 0))
+        tl.store(pixels + plane * (J * 16) + n, pixel, mask=n < limit)
         ky = y[None, :] + 1 - 2 * (n % 16 // 4)[:, None]  # stride 2, padding 1
         kx = x[None, :] + 1 - 2 * (n % 4)[:, None]
-        seen = real[:, None] & (ky >= 0) & (ky < 6) & (kx >= 0) & (kx < 6)
-        place = (n // 16 * (J * 36))[:, None] + ky * 6 + kx
-        total += pixel[:, None] * tl.load(second + place, mask=seen, other=0.0)
-    value = _rectified(tl.sum(total, 0))
+        visible = real[:, None] & (ky >= 0) & (ky < 6) & (kx >= 0) & (kx < 6)
+        offset = (n // 16 * (J * 36))[:, None] + ky * 6 + kx
+        total += pixel[:, None] * tl.load(second + offset, mask=visible, other=0.0)
+    value = _apply_relu(tl.sum(total, 0))
     tl.store(maps + (plane * J + o) * 100 + m, value, mask=m < 100)
 
 
 @jit
-def _cut(grad, maps, place, some):
-    """The gradient before the ReLU that gave the maps."""
-    d = tl.load(grad + place, mask=some, other=0.0)
-    return tl.where(tl.load(maps + place, mask=some, other=0.0) <= 0.0, 0.0, d)
+def _load_gradient(grad, maps, offset, mask):
+    """Load the gradient before the ReLU that gave the maps."""
+    d = tl.load(grad + offset, mask=mask, other=0.0)
+    return tl.where(tl.load(maps + offset, mask=mask, other=0.0) <= 0.0, 0.0, d)
 
 
 @jit
-def _first_part(
-    part,
+def _compute_first_gradient(
+    program,
     rays,
     second,
     pixels,
@@ -90,9 +90,9 @@ def _first_part(
     GB: tl.constexpr,
     NC: tl.constexpr,
 ):
-    """What one pixel of the 4 x 4 gives to its weights, GB rays at a time."""
-    pixel = part % (J * 16)
-    seed = (part // (J * 16)).to(tl.int64)
+    """Compute the gradient of the weights of one pixel of the 4 x 4, GB rays at a time."""
+    pixel = program % (J * 16)
+    seed = (program // (J * 16)).to(tl.int64)
     r = tl.arange(0, JP)
     second += seed * (J * J * 36) + pixel // 16 * (J * 36)
     rays += seed * x_seed
@@ -106,39 +106,41 @@ def _first_part(
             n = column + tl.arange(0, NC)  # a map and a tap
             y = pixel % 16 // 4 * 2 + n % 36 // 6 - 1
             x = pixel % 4 * 2 + n % 6 - 1
-            seen = (n < J * 36) & (y >= 0) & (y < 10) & (x >= 0) & (x < 10)
-            w = tl.load(second + n, mask=seen, other=0.0)
-            place = (plane * (J * 100))[:, None] + (n // 36 * 100 + y * 10 + x)[None, :]
-            sums += _cut(grad, maps, place, ray[:, None] & seen[None, :]) * w[None, :]
+            visible = (n < J * 36) & (y >= 0) & (y < 10) & (x >= 0) & (x < 10)
+            w = tl.load(second + n, mask=visible, other=0.0)
+            offset = (plane * (J * 100))[:, None] + (n // 36 * 100 + y * 10 + x)[None, :]
+            sums += _load_gradient(grad, maps, offset, ray[:, None] & visible[None, :]) * w[None, :]
         value = tl.load(pixels + plane * (J * 16) + pixel, mask=ray, other=0.0)
         d = tl.where(value <= 0.0, 0.0, tl.sum(sums, 1))
-        some = (r < J)[:, None] & ray[None, :]
-        given = tl.load(rays + (g[None, :] * J + r[:, None]), mask=some, other=0.0)
-        total += tl.sum(given * d[None, :], 1)
+        mask = (r < J)[:, None] & ray[None, :]
+        entries = tl.load(rays + (g[None, :] * J + r[:, None]), mask=mask, other=0.0)
+        total += tl.sum(entries * d[None, :], 1)
     tl.store(dfirst + seed * (J * J * 16) + r * (J * 16) + pixel, total, mask=r < J)
 
 
 @jit
-def _second_part(part, pixels, maps, grad, dsecond, batch, J: tl.constexpr, GB: tl.constexpr):
+def _compute_second_gradient(
+    program, pixels, maps, grad, dsecond, batch, J: tl.constexpr, GB: tl.constexpr
+):
     """One filter of the second layer: all taps by the pixels of GB rays at a time."""
-    i = part // J % J
-    o = part % J
-    seed = (part // (J * J)).to(tl.int64)
+    i = program // J % J
+    o = program % J
+    seed = (program // (J * J)).to(tl.int64)
     t = tl.arange(0, 64)
     n = tl.arange(0, GB * 16)
     y = (n % 16 // 4 * 2)[None, :] + (t // 6)[:, None] - 1
     x = (n % 4 * 2)[None, :] + (t % 6)[:, None] - 1
-    seen = (t < 36)[:, None] & (y >= 0) & (y < 10) & (x >= 0) & (x < 10)
+    visible = (t < 36)[:, None] & (y >= 0) & (y < 10) & (x >= 0) & (x < 10)
     total = tl.zeros([64, GB * 16], tl.float32)
     for start in range(0, batch, GB):
         g = start + n // 16
         plane = seed * batch + g
-        at = pixels + (plane * J + i) * 16 + n % 16
-        value = tl.load(at, mask=g < batch, other=0.0)
-        place = ((plane * J + o) * 100)[None, :] + y * 10 + x
-        total += _cut(grad, maps, place, seen & (g < batch)[None, :]) * value[None, :]
-    at = dsecond + seed * (J * J * 36) + (i * J + o) * 36 + t
-    tl.store(at, tl.sum(total, 1), mask=t < 36)
+        address = pixels + (plane * J + i) * 16 + n % 16
+        value = tl.load(address, mask=g < batch, other=0.0)
+        offset = ((plane * J + o) * 100)[None, :] + y * 10 + x
+        total += _load_gradient(grad, maps, offset, visible & (g < batch)[None, :]) * value[None, :]
+    address = dsecond + seed * (J * J * 36) + (i * J + o) * 36 + t
+    tl.store(address, tl.sum(total, 1), mask=t < 36)
 
 
 @jit
@@ -159,25 +161,27 @@ def rays_back_kernel(
     NC: tl.constexpr,
 ):
     """Both gradients in one launch, since neither needs the other."""
-    part = tl.program_id(0)
-    if part < tiles:
-        _first_part(part, rays, second, pixels, maps, grad, dfirst, x_seed, batch, J, JP, GB, NC)
+    program = tl.program_id(0)
+    if program < tiles:
+        _compute_first_gradient(
+            program, rays, second, pixels, maps, grad, dfirst, x_seed, batch, J, JP, GB, NC
+        )
     else:
-        _second_part(part - tiles, pixels, maps, grad, dsecond, batch, J, GB)
+        _compute_second_gradient(program - tiles, pixels, maps, grad, dsecond, batch, J, GB)
 
 
 @jit
-def _source(pixel, scale, SIZE: tl.constexpr):
-    """The cell of an enlarged pixel: one product in float32, as ATen has it, so bit for bit."""
+def _find_cell(pixel, scale, SIZE: tl.constexpr):
+    """Find the cell of an enlarged pixel: one product in float32, as ATen has it, bit for bit."""
     return tl.minimum((pixel.to(tl.float32) * scale).to(tl.int32), SIZE - 1)
 
 
 @jit
-def _begin(cell, scale, SIZE: tl.constexpr, ENLARGED: tl.constexpr):
-    """The first pixel of a cell: as it would be without rounding, then moved where that differs."""
+def _find_first_pixel(cell, scale, SIZE: tl.constexpr, ENLARGED: tl.constexpr):
+    """Find the first pixel of a cell: without rounding, then moved by one where that differs."""
     pixel = (cell * ENLARGED + (SIZE - 1)) // SIZE
-    pixel += (_source(pixel, scale, SIZE) < cell).to(tl.int32)
-    return pixel - ((pixel > 0) & (_source(pixel - 1, scale, SIZE) >= cell)).to(tl.int32)
+    pixel += (_find_cell(pixel, scale, SIZE) < cell).to(tl.int32)
+    return pixel - ((pixel > 0) & (_find_cell(pixel - 1, scale, SIZE) >= cell)).to(tl.int32)
 
 
 @jit
@@ -215,14 +219,14 @@ def term_kernel(
     weight += seed * (O * J * K * K) + o * (J * K * K)
     columns = ()
     for kx in tl.static_range(K):
-        columns = columns + (_source(x + kx, across, MW),)
+        columns = columns + (_find_cell(x + kx, across, MW),)
     total = tl.zeros([JP, P], tl.float32)
     for ky in tl.static_range(K):
-        row = _source(y + ky, down, MH) * MW
+        row = _find_cell(y + ky, down, MH) * MW
         for kx in tl.static_range(K):
-            at = maps + (j * (MH * MW) + (row + columns[kx])[None, :])
+            address = maps + (j * (MH * MW) + (row + columns[kx])[None, :])
             w = tl.load(weight + (j * (K * K) + (ky * K + kx)), mask=real, other=0.0)
-            total += w * tl.load(at, mask=real, other=0.0)
+            total += w * tl.load(address, mask=real, other=0.0)
     tl.store(term + (plane * O + o) * CC + m, tl.sum(total, 0), mask=m < CC)
 
 
@@ -251,25 +255,25 @@ def cells_kernel(
     kx = q // (MH * MW) % K
     cy = q % (MH * MW) // MW
     cx = q % MW
-    y = _begin(cy, down, MH, H)
-    x = _begin(cx, across, MW, W)
+    y = _find_first_pixel(cy, down, MH, H)
+    x = _find_first_pixel(cx, across, MW, W)
     columns = ()
     for i in tl.static_range(MOST_X):
-        seen = (_source(x + i, across, MW) == cx) & (x + i < W)
-        columns = columns + (seen & (x + i >= kx) & (x + i - kx < CW),)
-    at = grad + plane * (CH * CW) + ((y - ky) * CW + x - kx)
+        visible = (_find_cell(x + i, across, MW) == cx) & (x + i < W)
+        columns = columns + (visible & (x + i >= kx) & (x + i - kx < CW),)
+    address = grad + plane * (CH * CW) + ((y - ky) * CW + x - kx)
     total = tl.zeros([P], tl.float32)
     for i in tl.static_range(MOST_Y):
-        seen = (_source(y + i, down, MH) == cy) & (y + i < H) & (q < SIZE)
-        seen = seen & (y + i >= ky) & (y + i - ky < CH)
+        visible = (_find_cell(y + i, down, MH) == cy) & (y + i < H) & (q < SIZE)
+        visible = visible & (y + i >= ky) & (y + i - ky < CH)
         for j in tl.static_range(MOST_X):
-            total += tl.load(at + (i * CW + j), mask=seen & columns[j], other=0.0)
+            total += tl.load(address + (i * CW + j), mask=visible & columns[j], other=0.0)
     tl.store(cells + plane * SIZE + q, total, mask=q < SIZE)
 
 
 @jit
-def _maps_part(
-    part,
+def _compute_maps_gradient(
+    program,
     cells,
     weight,
     dmaps,
@@ -283,24 +287,24 @@ def _maps_part(
 ):
     """P cells of one map's gradient: a sum over channels and taps, R at a time."""
     BLOCKS: tl.constexpr = (SIZE + P - 1) // P
-    plane = (part // (BLOCKS * J)).to(tl.int64)
-    j = part // BLOCKS % J
-    c = part % BLOCKS * P + tl.arange(0, P)
+    plane = (program // (BLOCKS * J)).to(tl.int64)
+    j = program // BLOCKS % J
+    c = program % BLOCKS * P + tl.arange(0, P)
     weight += plane // batch * (O * J * KK) + j * KK
     cells += plane * (O * KK * SIZE)
     total = tl.zeros([R, P], tl.float32)
     for start in range(0, O * KK, R):
         n = start + tl.arange(0, R)
         w = tl.load(weight + (n // KK * (J * KK) + n % KK), mask=n < O * KK, other=0.0)
-        some = (n < O * KK)[:, None] & (c < SIZE)[None, :]
-        value = tl.load(cells + (n[:, None] * SIZE + c[None, :]), mask=some, other=0.0)
+        mask = (n < O * KK)[:, None] & (c < SIZE)[None, :]
+        value = tl.load(cells + (n[:, None] * SIZE + c[None, :]), mask=mask, other=0.0)
         total += w[:, None] * value
     tl.store(dmaps + (plane * J + j) * SIZE + c, tl.sum(total, 0), mask=c < SIZE)
 
 
 @jit
-def _weights_part(
-    part,
+def _compute_weights_gradient(
+    program,
     cells,
     maps,
     dweight,
@@ -315,9 +319,9 @@ def _weights_part(
 ):
     """N weights that read one map: a sum over rays and cells, C at a time."""
     BLOCKS: tl.constexpr = (O * KK + N - 1) // N
-    seed = (part // (BLOCKS * J)).to(tl.int64)
-    j = part // BLOCKS % J
-    n = part % BLOCKS * N + tl.arange(0, N)
+    seed = (program // (BLOCKS * J)).to(tl.int64)
+    j = program // BLOCKS % J
+    n = program % BLOCKS * N + tl.arange(0, N)
     maps += seed * x_seed + j * SIZE
     cells += seed * batch * (O * KK * SIZE)
     total = tl.zeros([N, C], tl.float32)
@@ -325,13 +329,13 @@ def _weights_part(
         for start in range(0, SIZE, C):
             c = start + tl.arange(0, C)
             v = tl.load(maps + c, mask=c < SIZE, other=0.0)
-            some = (n < O * KK)[:, None] & (c < SIZE)[None, :]
-            at = cells + (n[:, None] * SIZE + c[None, :])
-            total += tl.load(at, mask=some, other=0.0) * v[None, :]
+            mask = (n < O * KK)[:, None] & (c < SIZE)[None, :]
+            address = cells + (n[:, None] * SIZE + c[None, :])
+            total += tl.load(address, mask=mask, other=0.0) * v[None, :]
         maps += J * SIZE
         cells += O * KK * SIZE
-    at = dweight + seed * (O * J * KK) + (n // KK * (J * KK) + j * KK + n % KK)
-    tl.store(at, tl.sum(total, 1), mask=n < O * KK)
+    address = dweight + seed * (O * J * KK) + (n // KK * (J * KK) + j * KK + n % KK)
+    tl.store(address, tl.sum(total, 1), mask=n < O * KK)
 
 
 @jit
@@ -354,8 +358,10 @@ def contract_kernel(
     C: tl.constexpr,
 ):
     """Both gradients of the term from the sums over cells, in one launch."""
-    part = tl.program_id(0)
-    if part < tiles:
-        _maps_part(part, cells, weight, dmaps, batch, J, O, KK, SIZE, R, P)
+    program = tl.program_id(0)
+    if program < tiles:
+        _compute_maps_gradient(program, cells, weight, dmaps, batch, J, O, KK, SIZE, R, P)
     else:
-        _weights_part(part - tiles, cells, maps, dweight, x_seed, batch, J, O, KK, SIZE, N, C)
+        _compute_weights_gradient(
+            program - tiles, cells, maps, dweight, x_seed, batch, J, O, KK, SIZE, N, C
+        )

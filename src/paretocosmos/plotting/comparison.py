@@ -22,14 +22,14 @@ from paretocosmos.plotting.style import (
     compute_volume,
     create_handle,
     dominated_handle,
-    fade,
+    fade_colour,
     is_separate,
     keep_finite,
     method_look,
     objective_labels,
     open_sheet,
     save_figure,
-    shorten,
+    shorten_text,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ LONE, APART = 3.2, 1.8
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """One method in a comparison: a front per seed, none of which holds a NaN."""
+    """One method in a comparison: a front per seed, all values of which are finite."""
 
     name: str
     fronts: list[Front]
@@ -91,7 +91,7 @@ class Method:
 
 
 def compute_box(methods: list[Method]) -> tuple[Array, Array]:
-    """The limits of the panels: what gives a front decides, or else what there is."""
+    """Return the limits of the panels, by the methods that have fronts if there are any."""
     several = [m for m in methods if not (m.is_point or m.ideal)]
     leading = several or [m for m in methods if not m.ideal] or methods
     beside, always = [m.points for m in methods], [m.ideals for m in methods]
@@ -103,7 +103,7 @@ def compute_box(methods: list[Method]) -> tuple[Array, Array]:
 def draw_methods(
     axes: "Axes", methods: list[Method], pair: tuple[int, int], box: tuple[Array, Array]
 ) -> None:
-    """All methods in two of their objectives, inside the box; what lies further at its border."""
+    """Draw methods in two of their objectives, points outside the box at its border."""
     low, high = box[0][list(pair)], box[1][list(pair)]
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     for method in methods:
@@ -117,7 +117,7 @@ def draw_methods(
 def _draw_front(
     axes: "Axes", method: Method, front: Front, pair: tuple[int, int], *, first: bool
 ) -> None:
-    """One seed: its points, and with two objectives the line through the non-dominated ones."""
+    """Draw one seed: its points, and with two objectives the line through non-dominated ones."""
     colour, shape, _ = method.look
     seed = "" if first else " other seed"
     opacity = 1.0 if first else PALE
@@ -132,9 +132,9 @@ def _draw_front(
             label=f"{method.name} line{seed}",
         )
     if method.joined and not first:
-        return  # its line says enough
+        return  # points of all seeds would hide each other; the line is enough
     for select, shade, order, kind in (
-        (~keep, fade(colour), 2, "dominated"),
+        (~keep, fade_colour(colour), 2, "dominated"),
         (keep, colour, 4, "non-dominated"),
     ):
         x, y = front.values[select][:, pair].T
@@ -153,7 +153,7 @@ def _draw_front(
 
 
 def _draw_outside(axes: "Axes", method: Method, points: Array, low: Array, high: Array) -> None:
-    """A small triangle at the border for every point further out, in its direction."""
+    """Draw a small triangle at the border for every point outside, in its direction."""
     side = np.where(points > high, 1, 0) - np.where(points < low, 1, 0)
     for toward in np.unique(side[side.any(axis=1)], axis=0):
         x, y = np.clip(points[(side == toward).all(axis=1)], low, high).T
@@ -173,7 +173,7 @@ def _draw_outside(axes: "Axes", method: Method, points: Array, low: Array, high:
 
 
 def _draw_ideal(axes: "Axes", method: Method, point: Array, *, first: bool) -> None:
-    """A star, and from the first seed's the lines that no network of its kind goes beyond."""
+    """Draw a star, and for the first seed the lines that no network of its kind goes beyond."""
     x, y = point
     colour = method.look.colour
     if first:
@@ -199,19 +199,19 @@ WIDTH = 32  # letters of a method's name
 
 
 def legend_title(fronts: Mapping[str, Sequence[Front]]) -> str:
-    """Title of the legend: the reference point, and how many seeds the numbers are over."""
+    """Return the title of the legend: the reference point, and the number of seeds."""
     reference = next(iter(fronts.values()))[0].reference
     point = ", ".join(f"{value:g}" for value in reference)
     counts = {len(seeds) for seeds in fronts.values()}
     seeds = f"{min(counts)} seeds" if len(counts) == 1 else f"up to {max(counts)} seeds"
     spread = f"\nmean ± deviation of {seeds}" if max(counts) > 1 else ""
-    return f"hypervolume at ({shorten(point, 24)}){spread}"
+    return f"hypervolume at ({shorten_text(point, 24)}){spread}"
 
 
 def create_legend(
     methods: list[Method], fronts: Mapping[str, Sequence[Front]], box: tuple[Array, Array]
 ) -> list["Line2D"]:
-    """Legend entries of methods, ideal points, dominated points and points outside."""
+    """Create legend entries of methods, ideal points, dominated points and points outside."""
     handles, outside = [], 0
     for method in methods:
         colour, shape, size = method.look
@@ -250,9 +250,10 @@ def create_legend(
 
 
 def _legend_name(method: Method) -> str:
-    """A method's name, cut at the front; matplotlib would hide a leading underscore."""
-    name = shorten(method.name, len(method.name))
+    """Return a method's name, shortened at its start, where names of modules are alike."""
+    name = shorten_text(method.name, len(method.name))
     name = name if len(name) <= WIDTH else f"…{name[1 - WIDTH :]}"
+    # matplotlib hides entries with a leading underscore
     return f" {name}" if name.startswith("_") else name
 
 
@@ -283,7 +284,7 @@ def comparison_figure(
     >>> [text.get_text().split() for text in figure.legends[0].get_texts()]
     [['cosmos', '0.7500'], ['mgda', '0.7500']]
     """
-    methods = _validate(fronts, ideal)
+    methods = _build_methods(fronts, ideal)
     drawn = [method for method in methods if method.fronts]
     with open_sheet(title) as figure:
         box = compute_box(drawn)
@@ -319,7 +320,7 @@ def save_comparison(
     save_figure(path, comparison_figure(fronts, title=title, ideal=ideal))
 
 
-def _validate(fronts: Mapping[str, Sequence[Front]], ideal: Collection[str]) -> list[Method]:
+def _build_methods(fronts: Mapping[str, Sequence[Front]], ideal: Collection[str]) -> list[Method]:
     """Return the methods with their finite points; raise if nothing can be drawn."""
     if not fronts:
         raise ConfigurationError("`fronts` needs at least one method to draw, found none")
@@ -358,7 +359,7 @@ def _validate(fronts: Mapping[str, Sequence[Front]], ideal: Collection[str]) -> 
 
 
 def _draw_pair(figure: "Figure", methods: list[Method], box: tuple[Array, Array]) -> None:
-    """One large panel."""
+    """Draw one large panel."""
     figure.set_size_inches(8.4, 4.9)
     labels = [
         f"{name}   ← smaller is better" for name in objective_labels(methods[0].fronts[0], 40)
@@ -369,7 +370,7 @@ def _draw_pair(figure: "Figure", methods: list[Method], box: tuple[Array, Array]
 
 
 def _draw_grid(figure: "Figure", methods: list[Method], box: tuple[Array, Array]) -> None:
-    """One panel per pair of objectives below the diagonal."""
+    """Draw a panel per pair of objectives below the diagonal."""
     first = methods[0].fronts[0]
     size = first.objectives - 1
     side = min(2.2 + 2.7 * size, 14.0)
@@ -385,7 +386,7 @@ def _draw_grid(figure: "Figure", methods: list[Method], box: tuple[Array, Array]
 
 
 def _draw_legend(figure: "Figure", entries: list["Line2D"], title: str, objectives: int) -> None:
-    """The legend beside the panel or in the free corner of the grid; both grow to hold it."""
+    """Draw the legend beside the panel or in the free corner; the figure grows to hold it."""
     size = objectives - 1
     free = max(size // 2, 1)  # columns of the corner
     legend = figure.legend(
@@ -397,6 +398,7 @@ def _draw_legend(figure: "Figure", entries: list["Line2D"], title: str, objectiv
         alignment="left",
     )
     legend.get_title().set(linespacing=1.4, color=MUTED)
+    # the size of a legend is known once it is laid out
     figure.draw_without_rendering()
     needed = np.array(legend.get_window_extent().size) / figure.dpi + 0.25
     share = (1.0, 1.0) if objectives == 2 else (free / size, (size - free) / size)

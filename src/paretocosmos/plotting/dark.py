@@ -44,39 +44,42 @@ def save_dark(path: Path) -> Path:
 
     pixels = np.asarray(image.imread(path), dtype=np.float64)[..., :3]
     stream = io.BytesIO()
-    image.imsave(stream, darken(pixels), format="png", metadata={"Software": ""})
+    image.imsave(stream, invert_lightness(pixels), format="png", metadata={"Software": ""})
     dark = path.with_name(f"{path.stem}-dark{path.suffix}")
     write_bytes(dark, stream.getvalue())
     return dark
 
 
-def darken(pixels: Pixels) -> Pixels:
-    """``[..., 3]`` from 0 to 1: white becomes the dark paper, ink the light one of dark pages.
+def invert_lightness(pixels: Pixels) -> Pixels:
+    """Turn ``[..., 3]`` colours from 0 to 1 for dark pages: white becomes paper, ink light.
 
-    >>> white = darken(np.ones((1, 3)))[0]
-    >>> "#" + "".join(f"{round(255 * part):02x}" for part in white) == DARK["paper"]
+    >>> white = invert_lightness(np.ones((1, 3)))[0]
+    >>> "#" + "".join(f"{round(255 * value):02x}" for value in white) == DARK["paper"]
     True
     """
     colours = _to_oklab(pixels)
     white, ink, paper, light = (
-        _to_oklab(_from_hex(one)) for one in ("#ffffff", LIGHT["ink"], DARK["paper"], DARK["ink"])
+        _to_oklab(_from_hex(colour))
+        for colour in ("#ffffff", LIGHT["ink"], DARK["paper"], DARK["ink"])
     )
     share = (colours[..., :1] - ink[0]) / (white[0] - ink[0])  # 1 is white, 0 is ink
     neutral = light + share * (paper - light)
     # a bright colour would turn too dark to be seen
     vivid = np.clip(np.linalg.norm(colours[..., 1:], axis=-1, keepdims=True) / VIVID, 0, 1)
     lightness = np.maximum(neutral[..., :1], DARKEST * vivid)
+    # hues stay, so a method keeps its colour
     turned = np.concatenate([lightness, colours[..., 1:] + neutral[..., 1:]], axis=-1)
     linear = np.linalg.solve(_EYE, np.linalg.solve(_LAB, turned[..., None]) ** 3)[..., 0]
-    linear = np.clip(linear, 0, 1)
+    linear = np.clip(linear, 0, 1)  # OKLab reaches colours that a screen cannot show
     return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
 
 
 def _to_oklab(pixels: Pixels) -> Pixels:
+    # the inverse of the transfer function of sRGB
     linear = np.where(pixels <= 0.04045, pixels / 12.92, ((pixels + 0.055) / 1.055) ** 2.4)
-    found: Pixels = np.cbrt(linear @ _EYE.T) @ _LAB.T
-    return found
+    responses: Pixels = np.cbrt(linear @ _EYE.T) @ _LAB.T
+    return responses
 
 
 def _from_hex(text: str) -> Pixels:
-    return np.array([int(text[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    return np.array([int(text[start : start + 2], 16) for start in (1, 3, 5)]) / 255

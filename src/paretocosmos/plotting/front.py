@@ -23,14 +23,14 @@ from paretocosmos.plotting.style import (
     check_same_objectives,
     compute_volume,
     dominated_handle,
-    fade,
+    fade_colour,
     is_separate,
     keep_finite,
     objective_labels,
     open_sheet,
     ray_colours,
     save_figure,
-    shorten,
+    shorten_text,
     unique_rays,
 )
 
@@ -44,7 +44,7 @@ STAR = 4.0  # the area of a star as large as a point looks
 
 
 def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
-    """The front with its line, and beside it the rays; below, who is selected or the reference."""
+    """Draw two objectives: the front with its line, the rays, and selection rates or reference."""
     figure.set_size_inches(8.2, 4.7)
     shares = has_shares(fronts[0])
     wide, high = ([2.1, 1.0], [1.0, 1.5]) if shares else ([3.0, 1.0], [1.0, 1.0])
@@ -76,7 +76,7 @@ def has_line(front: Front) -> bool:
 def draw_panel(
     axes: "Axes", fronts: list[Front], pair: tuple[int, int], labels: Sequence[str]
 ) -> None:
-    """The points of all fronts in two of their objectives, as large as the panel allows."""
+    """Draw the points of all fronts in two of their objectives, as large as the panel allows."""
     format_axes(axes, labels[pair[0]], labels[pair[1]])
     for front, mark in zip(fronts, cycle(MARKS)):
         _draw_points(axes, front, mark, pair)
@@ -97,18 +97,18 @@ def format_axes(axes: "Axes", across: str, up: str) -> None:
 
 
 def pad_limits(low: Array, high: Array) -> tuple[Array, Array]:
-    """The limits of a panel around these; a front of one value gets some width."""
+    """Return the limits of a panel around values; a front of one value gets some width."""
     flat = high - low <= 1e-9 * np.maximum(np.abs(high), np.abs(low))
     pad = np.where(flat, np.maximum(0.05 * np.abs(high), 1e-3), 0.06 * (high - low))
     return low - pad, high + pad
 
 
 def _draw_points(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) -> None:
-    """The points of one front, dominated ones faded and underneath."""
+    """Draw the points of one front, dominated ones faded and underneath."""
     (x, y), colour = front.values.T[list(pair)], ray_colours(front.rays)
     keep = front.non_dominated
     for select, shade, order, kind in (
-        (~keep, fade(colour[~keep]), 3, "dominated"),
+        (~keep, fade_colour(colour[~keep]), 3, "dominated"),
         (keep, colour[keep], 4, "non-dominated"),
     ):
         axes.scatter(
@@ -126,7 +126,7 @@ def _draw_points(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) 
 
 
 def _draw_ideal(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) -> None:
-    """A star for the best of every objective; the panel reaches that far, for others have it."""
+    """Draw a star for the best of every objective, inside the panel as its points have them."""
     x, y = ideal(front)[list(pair)]
     colour, size = (INK if mark.filled else "white"), STAR * mark.size
     axes.scatter(x, y, marker="*", s=size, facecolors=colour, edgecolors=INK, linewidths=0.8)
@@ -139,12 +139,12 @@ def _draw_reference(axes: "Axes", reference: Array) -> None:
 
 
 def _draw_fan(axes: "Axes", fronts: list[Front]) -> None:
-    """The rays as lines from the origin, in the colours of their points."""
+    """Draw the rays as lines from the origin, in the colours of their points."""
     rays = unique_rays(fronts)
     width = 1.0 if len(rays) > 9 else 2.0
     for (x, y), colour in zip(rays, ray_colours(rays), strict=True):
         length = math.hypot(x, y) or 1.0
-        # over the axes and not cut there: a ray may be one of them
+        # drawn over the axes and not clipped, since a ray may coincide with one of them
         line = axes.plot([0, x / length], [0, y / length], color=colour, linewidth=width)[0]
         line.set(zorder=3, clip_on=False, solid_capstyle="round")
     arc = np.linspace(0, math.pi / 2, 60)
@@ -157,11 +157,12 @@ def _draw_fan(axes: "Axes", fronts: list[Front]) -> None:
 
 
 def _draw_box(axes: "Axes", fronts: list[Front], main: "Axes") -> None:
-    """From the origin to the reference point: what the hypervolume of the first front measures."""
+    """Draw the area that the hypervolume of the first front measures, up to the reference."""
     from matplotlib.patches import Rectangle
 
     reference = fronts[0].reference
     values = fronts[0].values[fronts[0].non_dominated]
+    # points beyond the reference add no hypervolume
     inside = sort_points(values[(values < reference).all(axis=1)])
     x, y = np.concatenate([inside, [reference]]).T
     axes.fill_between(x, y, reference[1], step="post", color=ANCHORS[0], alpha=0.1, linewidth=0)
@@ -190,7 +191,7 @@ def sort_points(points: Array) -> Array:
 
 
 def draw_grid(figure: "Figure", fronts: list[Front]) -> None:
-    """One panel per pair of objectives below the diagonal, the rays above it."""
+    """Draw a panel per pair of objectives below the diagonal, the rays above it."""
     size = fronts[0].objectives - 1
     side = min(1.8 + 2.3 * size, 14.0)
     figure.set_size_inches(side + 0.6, side)
@@ -202,13 +203,15 @@ def draw_grid(figure: "Figure", fronts: list[Front]) -> None:
             axes = figure.add_subplot(grid[row, column], label=f"front {column} {row + 1}")
             draw_panel(axes, fronts, (column, row + 1), labels)
             axes.label_outer()
+    # the rays take the corner above the diagonal, which has no pair
     room = max(size // 2, 1)
     draw_star(figure.add_subplot(grid[:room, size - room :], label="rays"), fronts, names)
 
 
 def draw_star(axes: "Axes", fronts: list[Front], names: list[str]) -> None:
-    """The rays between the corners of a polygon, one corner per objective (J = 3: the simplex)."""
+    """Draw the rays in a polygon, one corner per objective (with three, the simplex)."""
     objectives = len(names)
+    # the first corner is at the top
     turn = math.pi / 2 + 2 * math.pi * np.arange(objectives) / objectives
     corners = np.stack([np.cos(turn), np.sin(turn)], axis=1)
     outline = np.concatenate([corners, corners[:1]])
@@ -238,7 +241,7 @@ def has_shares(front: Front) -> bool:
 
 
 def draw_shares(axes: "Axes", front: Front) -> None:
-    """A line for each group: the share that is predicted positive, by how often that is wrong."""
+    """Draw a line for each group: the share predicted positive over the share of errors."""
     wrong, shade = 100 * (1 - front.metrics["accuracy"]), ray_colours(front.rays)
     groups = [name for name in front.metrics if name.startswith(PREFIX)]
     highest = max(groups, key=lambda name: float(front.metrics[name][0]))
@@ -247,7 +250,7 @@ def draw_shares(axes: "Axes", front: Front) -> None:
         axes.plot(wrong, share, color=MUTED, linewidth=0.7, zorder=2)
         axes.scatter(wrong, share, s=13, c=shade, marker=shape, linewidths=0, zorder=3)
         axes.annotate(
-            shorten(name.removeprefix(PREFIX), 12),
+            shorten_text(name.removeprefix(PREFIX), 12),
             (wrong[0], share[0]),
             xytext=(0, 5 if name == highest else -12),
             textcoords="offset points",
@@ -284,13 +287,13 @@ def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
     >>> [axes.get_label() for axes in front_figure([front]).axes]
     ['front', 'rays', 'box']
     """
-    drawn = _validate(fronts)
+    drawn = _select_drawable(fronts)
     with open_sheet(title) as figure:
         draw = draw_pair if drawn[0].objectives == 2 else draw_grid
         draw(figure, drawn)
         beside = any(has_only_corners(front.rays) for front in drawn)  # a pair below each other
         columns = 2 if beside else 3
-        figure.legend(handles=_legend(drawn), loc="outside lower left", ncols=columns)
+        figure.legend(handles=_create_legend(drawn), loc="outside lower left", ncols=columns)
     return figure
 
 
@@ -312,7 +315,7 @@ def save_front(path: Path, fronts: Sequence[Front], *, title: str = "") -> None:
     save_figure(path, front_figure(fronts, title=title))
 
 
-def _validate(fronts: Sequence[Front]) -> list[Front]:
+def _select_drawable(fronts: Sequence[Front]) -> list[Front]:
     """Return the fronts with their finite points; raise if nothing can be drawn."""
     if len(fronts) == 0:
         raise ConfigurationError("`fronts` needs at least one front to draw, found none")
@@ -326,11 +329,11 @@ def _validate(fronts: Sequence[Front]) -> list[Front]:
     return [finite for finite in map(keep_finite, fronts) if finite is not None]
 
 
-def _legend(fronts: list[Front]) -> list["Line2D"]:
+def _create_legend(fronts: list[Front]) -> list["Line2D"]:
     from matplotlib.lines import Line2D
 
     handles = []
-    for label, front, mark in zip(_titles(fronts), fronts, cycle(MARKS)):
+    for label, front, mark in zip(_title_fronts(fronts), fronts, cycle(MARKS)):
         handles.append(
             Line2D(
                 [],
@@ -356,24 +359,21 @@ def _legend(fronts: list[Front]) -> list["Line2D"]:
     return handles
 
 
-def _titles(fronts: list[Front]) -> list[str]:
-    """The split of each front; where that says nothing, its method, its seed or its number."""
+def _title_fronts(fronts: list[Front]) -> list[str]:
+    """Return the split of each front; if they are equal, its method, its seed or its number."""
     sources = [{**front.provenance, "split": front.split} for front in fronts]
     for key in ("split", "method", "seed"):
-        titles = [shorten(str(source.get(key, "")), 40) for source in sources]
+        titles = [shorten_text(str(source.get(key, "")), 40) for source in sources]
         if all(titles) and len(set(titles)) == len(titles):
             return titles
-    return [f"{shorten(front.split, 40)} {number}" for number, front in enumerate(fronts, start=1)]
+    return [
+        f"{shorten_text(front.split, 40)} {number}" for number, front in enumerate(fronts, start=1)
+    ]
 
 
 # A tail of the fronts is left out if it is at most a third of them, each method counting as one,
 # and lies further away than twice the width of all the rest: one method of three that failed.
-TAIL = 1 / 3
-
-
-GAP = 2.0
-
-
+TAIL, GAP = 1 / 3, 2.0
 # Points beside the fronts are shown if they lie within half the width of the fronts.
 REACH = 0.5
 
@@ -381,7 +381,7 @@ REACH = 0.5
 def select_limits(
     fronts: list[Array], beside: list[Array], always: list[Array]
 ) -> tuple[Array, Array]:
-    """The smallest and the largest value of every objective that is shown, ``[J]`` each.
+    """Return the smallest and the largest value of every objective to show, ``[J]`` each.
 
     Nothing is left out because it is too good. What is much worse than the fronts would squash
     them, so the picture may say of it only that it lies outside.
@@ -394,6 +394,7 @@ def select_limits(
     weights = np.concatenate([np.full(len(points), 1 / len(points)) for points in fronts])
     core = np.concatenate(fronts)
     points = np.concatenate([core, *beside])
+    # every method counts as one, however many points it has
     high = np.array([_without_tail(column, weights / len(fronts)) for column in core.T])
     if not (core <= high).all(axis=1).any():  # every point is in the tail of some objective
         high = core.max(axis=0)
@@ -404,7 +405,9 @@ def select_limits(
 
 
 def _without_tail(values: Array, weights: Array) -> float:
-    """The largest value before a gap behind which only a light and distant tail follows."""
+    """Return the largest value before a gap that only a light and distant tail follows."""
+    # a gap must be wide compared with all that lies before it, not with its neighbours: a front
+    # is often denser at one end
     order = np.argsort(values)
     values, weights = values[order], weights[order]
     rest = np.cumsum(weights[::-1])[::-1][1:]  # what lies behind each gap

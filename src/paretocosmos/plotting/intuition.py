@@ -1,4 +1,4 @@
-"""Points of rays beside a true front that is known: what a method reaches, and what it misses."""
+"""Fronts beside a true front in closed form, with their rays."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -50,26 +50,26 @@ def intuition_figure(
     >>> [axes.get_label() for axes in figure.axes]
     ['a weighted sum']
     """
-    check_two_objectives([known.front for known in panels.values()])
+    check_two_objectives([panel.front for panel in panels.values()])
     drawn = {
-        name: Known(finite, known.exact)
-        for name, known in panels.items()
-        if (finite := keep_finite(known.front)) is not None
+        name: Known(finite, panel.exact)
+        for name, panel in panels.items()
+        if (finite := keep_finite(panel.front)) is not None
     }
     with open_sheet(title) as figure:
-        places = [Panel(k, known.front, (rows or {}).get(k, "")) for k, known in drawn.items()]
+        places = [Panel(k, panel.front, (rows or {}).get(k, "")) for k, panel in drawn.items()]
         columns = max(Counter(panel.row for panel in places).values(), default=1)
         wide = 9.6 / columns  # all of them as wide as any sheet
         panel_axes = place_panels(figure, places, columns=columns, size=(wide, wide), foot=0.6)
-        for axes, known in zip(panel_axes, drawn.values(), strict=True):
-            _draw_known(axes, known)
+        for axes, panel in zip(panel_axes, drawn.values(), strict=True):
+            _draw_known(axes, panel)
         draw_legend_below(figure, _intuition_legend())
     return figure
 
 
-def _draw_known(axes: "Axes", known: Known) -> None:
-    """One training; both axes alike, or an angle would not look as it is."""
-    front, exact = known
+def _draw_known(axes: "Axes", panel: Known) -> None:
+    """Draw one training; equal axes keep angles as they are."""
+    front, exact = panel
     points = np.concatenate([front.values, exact])
     size = 1.06 * float(points.max())
     axes.plot(*exact.T, color=MUTED, linewidth=2.2, alpha=0.35, zorder=2, label="true front")

@@ -27,12 +27,12 @@ from paretocosmos.plotting.style import (
     check_two_objectives,
     create_handle,
     dominated_handle,
-    fade,
+    fade_colour,
     keep_finite,
     method_look,
     objective_labels,
     open_sheet,
-    shorten,
+    shorten_text,
     wrap_text,
 )
 
@@ -68,7 +68,7 @@ def place_panels(
     size: tuple[float, float] = SIZE,
     foot: float = FOOT,
 ) -> list["Axes"]:
-    """Axes for panels in rows, the figure as large as they need.
+    """Create axes for panels in rows, and make the figure as large as they need.
 
     A label is shown once where its neighbours have the same: at the left end of a row, at the foot
     of a column. A panel that has the width of the figure for itself is larger.
@@ -82,14 +82,13 @@ def place_panels(
     """
     if not panels:
         raise ConfigurationError("`panels` needs a front with finite values, found none")
-    places = _places(panels, columns)
-    down, across = (1 + max(place[way] for place in places) for way in (0, 1))
+    places = _assign_cells(panels, columns)
+    down, across = (1 + max(indices) for indices in zip(*places, strict=True))
     width, height = ALONE if across == 1 and size == SIZE else size
     figure.set_size_inches(0.25 + width * across, foot + height * down)
     grid = figure.add_gridspec(down, across, wspace=0.03, hspace=0.05)
     names = {
-        place: objective_labels(panel.front, 30)
-        for place, panel in zip(places, panels, strict=True)
+        cell: objective_labels(panel.front, 30) for cell, panel in zip(places, panels, strict=True)
     }
     panel_axes = []
     for (row, column), panel in zip(places, panels, strict=True):
@@ -105,15 +104,15 @@ def place_panels(
     return panel_axes
 
 
-def _places(panels: Sequence[Panel], columns: int) -> list[tuple[int, int]]:
-    """Row and column of every panel: a row ends when it is full, and where its name does."""
-    places: list[tuple[int, int]] = []
+def _assign_cells(panels: Sequence[Panel], columns: int) -> list[tuple[int, int]]:
+    """Return the row and column of every panel; a row ends if it is full, or its name changes."""
+    cells: list[tuple[int, int]] = []
     for number, panel in enumerate(panels):
-        row, column = places[-1] if places else (0, -1)
+        row, column = cells[-1] if cells else (0, -1)
         full = column + 1 == columns
         ended = number > 0 and panel.row != panels[number - 1].row
-        places.append((row + 1, 0) if full or ended else (row, column + 1))
-    return places
+        cells.append((row + 1, 0) if full or ended else (row, column + 1))
+    return cells
 
 
 def frame_panel(axes: "Axes", title: str, width: float = SIZE[0]) -> None:
@@ -121,12 +120,12 @@ def frame_panel(axes: "Axes", title: str, width: float = SIZE[0]) -> None:
     axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)
     axes.tick_params(length=0, pad=4, labelsize=7.5)
     axes.locator_params(nbins=5)
-    text = wrap_text(shorten(title, 88), int(width * LETTERS))
+    text = wrap_text(shorten_text(title, 88), int(width * LETTERS))
     axes.set_title(text, loc="left", color=INK, fontsize=9, fontweight="bold")
 
 
 def draw_legend_below(figure: "Figure", handles: Sequence["Line2D"]) -> None:
-    """One legend for all panels, in as few lines as fit the figure, all about as long."""
+    """Draw one legend for all panels, in as few lines as fit, all about as long."""
     for lines in range(1, len(handles) + 1):
         legend = figure.legend(
             handles=handles,
@@ -190,13 +189,13 @@ def fronts_figure(
 
 
 def _panel_method(name: str, front: Front, look: Look, ideal: bool) -> Method:
-    """A method of one front; points on a line are smaller, for a panel is a third of a sheet."""
+    """Create a method of one front; points on a line are small, as a panel is."""
     method = Method(name, [front], look, ideal)
     return replace(method, look=look._replace(size=0.6 * look.size)) if method.joined else method
 
 
 def _methods_legend(drawn: Mapping[str, list[Method]], names: list[str]) -> list["Line2D"]:
-    """One entry per method, and what the other marks are, where there are some."""
+    """Create an entry per method, and for each other mark that is drawn."""
     all_methods = [method for methods in drawn.values() for method in methods]
     handles = []
     for name in names:
@@ -223,9 +222,9 @@ Grid = Mapping[tuple[float, float], Front]
 
 
 def ablation_figure(panels: Mapping[str, Grid], *, title: str = "") -> "Figure":
-    """Draw a row of panels for each problem, finite panel for each alpha, all of a row alike.
+    """Draw a row of panels for each problem, one panel for each alpha, with equal limits.
 
-    A penalty has finite colour in all panels, the larger the darker.
+    A penalty has one colour in all panels, the larger the darker.
 
     Args:
         panels: by the problem, by penalty and alpha, the front that was reached.
@@ -239,7 +238,9 @@ def ablation_figure(panels: Mapping[str, Grid], *, title: str = "") -> "Figure":
     check_two_objectives([front for grid in panels.values() for front in grid.values()])
     grids = {
         problem: {
-            at: finite for at, front in grid.items() if (finite := keep_finite(front)) is not None
+            point: finite
+            for point, front in grid.items()
+            if (finite := keep_finite(front)) is not None
         }
         for problem, grid in panels.items()
     }
@@ -265,22 +266,22 @@ def ablation_figure(panels: Mapping[str, Grid], *, title: str = "") -> "Figure":
 
 
 def _penalty_looks(grids: Mapping[str, Grid]) -> dict[float, Look]:
-    """A colour and a shape for each penalty: its place among those of its problem decides."""
+    """Return a look for each penalty by its rank among those of its problem."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     looks: dict[float, Look] = {}
     for grid in grids.values():
         penalties = sorted({penalty for penalty, _ in grid})
-        for place, penalty in enumerate(penalties):
-            share = BRIGHTEST * (1 - place / max(len(penalties) - 1, 1))
+        for rank, penalty in enumerate(penalties):
+            share = BRIGHTEST * (1 - rank / max(len(penalties) - 1, 1))
             colour = to_hex(colormaps["viridis"](float(np.clip(share, 0, 1))))
-            looks.setdefault(penalty, Look(colour, SHAPES[place % len(SHAPES)], 12.0))
+            looks.setdefault(penalty, Look(colour, SHAPES[rank % len(SHAPES)], 12.0))
     return looks
 
 
 def _group_by_alpha(grid: Grid, looks: Mapping[float, Look]) -> dict[float, list[Method]]:
-    """By alpha, the penalties in order, each drawn as a method is."""
+    """Return the penalties in order by alpha, each drawn as a method is."""
     return {
         alpha: [
             Method(f"λ {penalty:g}", [front], looks[penalty], ideal=False)
@@ -292,7 +293,7 @@ def _group_by_alpha(grid: Grid, looks: Mapping[float, Look]) -> dict[float, list
 
 
 def _penalty_legend(row: Mapping[float, list[Method]]) -> list["Line2D"]:
-    """The penalties of one row, and what a dominated point looks like, where there is one."""
+    """Create entries for the penalties of one row, and for dominated points if there are any."""
     all_methods = [method for methods in row.values() for method in methods]
     by_name = {method.name: method for method in all_methods}
     handles = [create_handle(name, *method.look) for name, method in by_name.items()]
@@ -364,12 +365,12 @@ def _finite_epochs(course: Course) -> Course:
 
 
 def _draw_epoch(axes: "Axes", front: Front, colour: Array, *, last: bool) -> None:
-    """One epoch: its points, and a line through the non-dominated ones."""
+    """Draw one epoch: its points, and a line through the non-dominated ones."""
     keep = front.non_dominated
     order = 4 if last else 2
     if keep.sum() > 1:
         axes.plot(*sort_points(front.values[keep]).T, color=colour, linewidth=1.0, zorder=order)
-    for select, shade in ((~keep, fade(colour)), (keep, [colour])):
+    for select, shade in ((~keep, fade_colour(colour)), (keep, [colour])):
         x, y = front.values[select].T
         axes.scatter(
             x,

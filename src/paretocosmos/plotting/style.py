@@ -99,14 +99,14 @@ class Look(NamedTuple):
 
 
 def method_look(number: int) -> Look:
-    """The look of the method of that number; shapes of one width do not look equally large."""
+    """Return the look of the method with that index; shapes are sized to look equally large."""
     shape = SHAPES[number % len(SHAPES)]
     size = {"o": 20.0, "s": 17.0, "D": 15.0, "h": 24.0}.get(shape, 25.0)
     return Look(COLOURS[number % len(COLOURS)], shape, size)
 
 
 def use_style() -> AbstractContextManager[None]:
-    """Draw in this style and in nothing the reader has set."""
+    """Return a context in which this style holds, whatever the reader has set."""
     require_extra("matplotlib", "plot", "drawing a front")
     from matplotlib import style
 
@@ -114,7 +114,7 @@ def use_style() -> AbstractContextManager[None]:
 
 
 def ray_colours(rays: Array) -> Array:
-    """``[N, 4]``: two objectives along viridis, more as a mixture of one colour per objective."""
+    """Return ``[N, 4]`` colours: two objectives along viridis, more as a mixture of one each."""
     import matplotlib
     from matplotlib.colors import to_rgba_array
 
@@ -127,12 +127,12 @@ def ray_colours(rays: Array) -> Array:
     return mixed
 
 
-def fade(colour: Any) -> Array:
-    """``[N, 4]``: one colour or several as they are for dominated points, nearer to white.
+def fade_colour(colour: Any) -> Array:
+    """Return ``[N, 4]``: one colour or several as for dominated points, nearer to white.
 
-    They stay opaque, or those that lie on each other would look as if nothing dominated them.
+    They stay opaque: transparent points on top of each other would look non-dominated.
 
-    >>> fade("black")[0].round(2).tolist()
+    >>> fade_colour("black")[0].round(2).tolist()
     [0.62, 0.62, 0.62, 1.0]
     """
     from matplotlib.colors import to_rgba_array
@@ -143,32 +143,32 @@ def fade(colour: Any) -> Array:
 
 
 def unique_rays(fronts: list[Front]) -> Array:
-    """``[N, J]``: every ray of the fronts once."""
+    """Return ``[N, J]``: every ray of the fronts once."""
     return np.unique(np.concatenate([front.rays for front in fronts]).round(9), axis=0)
 
 
-def shorten(text: str, width: int) -> str:
-    """One line of at most `width` letters, all of which the font has."""
+def shorten_text(text: str, width: int) -> str:
+    """Shorten a text to one line of at most `width` characters, all of which the font has."""
     line = " ".join(text.split())
     line = line if len(line) <= width else line[: width - 1] + "…"
     return "".join(letter if ord(letter) in _font_characters() else ABSENT for letter in line)
 
 
 def wrap_text(text: str, width: int) -> str:
-    """A text in lines of at most that many letters, broken after commas and colons if it can be.
+    """Wrap a text in lines of at most `width` characters, after commas and colons if possible.
 
     >>> wrap_text("Adult, COSMOS, batch size 64, α 0.1", 32).splitlines()
     ['Adult, COSMOS, batch size 64,', 'α 0.1']
     """
     glued = re.sub(r"(?<![,:]) ", "\N{NO-BREAK SPACE}", text)
-    whole = all(len(part) <= width for part in glued.split(" "))
-    lines = wrap(glued if whole else text, width, break_on_hyphens=False)
+    fits = all(len(phrase) <= width for phrase in glued.split(" "))
+    lines = wrap(glued if fits else text, width, break_on_hyphens=False)
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def objective_labels(front: Front, width: int) -> list[str]:
-    """The objectives in words; one of which no letter can be shown goes by its number."""
-    names = [shorten(measure_of(name).label, width) for name in front.names]
+    """Return the objectives in words; one of which no character can be shown by its number."""
+    names = [shorten_text(measure_of(name).label, width) for name in front.names]
     return [
         name if name.strip(f"{ABSENT}… ") else f"objective {number}"
         for number, name in enumerate(names, start=1)
@@ -190,7 +190,7 @@ EDGE = 0.018  # how far the title begins from the left, of the width
 
 @contextmanager
 def open_sheet(title: str) -> Iterator["Figure"]:
-    """An empty figure of this style, which belongs to no window; the title comes at the end.
+    """Create an empty figure of this style, which belongs to no window; draw its title last.
 
     Ticks are made when they are first drawn: while the style holds.
     """
@@ -201,12 +201,12 @@ def open_sheet(title: str) -> Iterator["Figure"]:
         figure = Figure(dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.10))
         yield figure
         if title:
-            _set_title(figure, shorten(title, 180))
+            _set_title(figure, shorten_text(title, 180))
         figure.draw_without_rendering()
 
 
 def _set_title(figure: "Figure", title: str) -> None:
-    """Above all panels, in as many lines as it needs; the figure grows with them."""
+    """Draw a title above all panels, in as many lines as it needs; the figure grows."""
     text = figure.suptitle(title, x=EDGE, ha="left", fontsize=10.5, fontweight="bold")
     room = (1 - 2 * EDGE) * figure.bbox.width
     low = text.get_window_extent().height
@@ -220,9 +220,10 @@ def _set_title(figure: "Figure", title: str) -> None:
 
 
 def save_figure(path: Path, figure: "Figure") -> None:
-    """A PNG, or a PDF if the path ends so, whole or not at all, the same bytes every time."""
+    """Write a PNG, or a PDF if the path ends so, atomically, with the same bytes every time."""
     stream = io.BytesIO()
     with use_style():
+        # a PDF holds the time of its creation, unless told not to
         if path.suffix.lower() == ".pdf":
             figure.savefig(stream, format="pdf", metadata={"CreationDate": None})
         else:
@@ -256,7 +257,7 @@ def check_two_objectives(fronts: Sequence[Front]) -> None:
 
 
 def keep_finite(front: Front) -> Front | None:
-    """The front without the points that cannot be drawn; `None` if it has no other."""
+    """Return the front without points that cannot be drawn; `None` if it has no other."""
     keep = np.isfinite(front.values).all(axis=1)
     if not keep.any():
         return None
@@ -265,7 +266,7 @@ def keep_finite(front: Front) -> Front | None:
 
 
 def compute_volume(front: Front) -> float:
-    """The hypervolume without a warning: the evaluation of the front warned if no point counts."""
+    """Return the hypervolume without a warning: evaluating the front warned already."""
     counts = (front.values < front.reference).all(axis=1).any()
     return hypervolume(front) if counts else 0.0
 
@@ -290,7 +291,7 @@ class Picture:
     figure: "Figure"
 
     def save(self, path: str | Path) -> Path:
-        """Write it as a PNG, or as a PDF if the path ends in ``.pdf``; gives the path."""
+        """Write a PNG, or a PDF if the path ends in ``.pdf``; return the path."""
         target = user_path(path)
         save_figure(target, self.figure)
         return target
@@ -335,4 +336,4 @@ def dominated_handle(size: float, text: str = "dominated", colour: str = MUTED) 
     """Create the legend entry of dominated points."""
     from matplotlib.colors import to_hex
 
-    return create_handle(text, to_hex(fade(colour)[0]), "o", size)
+    return create_handle(text, to_hex(fade_colour(colour)[0]), "o", size)

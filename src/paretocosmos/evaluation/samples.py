@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import DataError
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import HELD, Problem, Source, Split, scored_on
-from paretocosmos.problems.streams.fields import BatchChecks, LabelRange
-from paretocosmos.problems.streams.reading import bytes_of, joined
+from paretocosmos.problems.streams import BatchChecks, LabelRange, count_bytes, join_batches
 from paretocosmos.runtime.device import fits
 from paretocosmos.types import Batch, map_tensors
 
@@ -80,7 +79,7 @@ class Samples:
     @property
     def explained(self) -> Callable[[], AbstractContextManager[None]]:
         """A context in which the error of a network that fails on the last batch is explained."""
-        return nullcontext if self._checks is None else self._checks.explained
+        return nullcontext if self._checks is None else self._checks.explain_errors
 
     def slice(self, rows: slice) -> "Samples":
         """Return some of the samples, where all are in memory."""
@@ -98,7 +97,7 @@ class Samples:
         if self.whole is not None:
             return thin_batch(self.whole, most)
         first_batch = next(self._read())
-        most = max(2, min(most, HELD * len(first_batch) // max(1, bytes_of(first_batch))))
+        most = max(2, min(most, HELD * len(first_batch) // max(1, count_bytes(first_batch))))
         step, start, chosen = -(-len(self) // most), 0, list[Batch]()
         for batch in self._read():
             rows = slice(-start % step, None, step)  # every `step`th sample of all batches
@@ -108,7 +107,7 @@ class Samples:
             if len(samples) and (not chosen or _list_sizes(samples) == _list_sizes(chosen[0])):
                 chosen.append(samples)
         assert self._source is not None
-        return move_to_evaluate(joined(chosen, self._source.where), self._device, self._dtype)
+        return move_to_evaluate(join_batches(chosen, self._source.where), self._device, self._dtype)
 
     def _read(self) -> Iterator[Batch]:
         """Read all batches of a split that is not in memory, and check each."""

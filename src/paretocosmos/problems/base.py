@@ -1,10 +1,10 @@
-"""The contracts of a problem and of a source of samples, and how a problem is described."""
+"""The contracts of a problem and of a source of samples, and the description of a problem."""
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 from typing import Protocol as TypingProtocol
 
 import torch
@@ -17,7 +17,7 @@ from paretocosmos.types import Batch, Inputs, Measure, Metric, map_tensors
 
 Split = Literal["train", "val", "test"]
 Protocol = Literal["clean", "paper"]
-SPLITS: tuple[Split, ...] = ("train", "val", "test")
+SPLITS: tuple[Split, ...] = get_args(Split)
 
 # Section 2 of the published code's evaluation: scores are means over batches of this size.
 PAPER_SCORE_BATCH = 256
@@ -29,14 +29,14 @@ SPOTS, READINGS = 8, 3
 
 
 HELD = 2**30
-"""Bytes of a split up to which it is read once and kept, where it is evaluated again and again."""
+"""Limit in bytes of a split that is read once and kept, since it is evaluated again and again."""
 
 
 class Source(TypingProtocol):
     """Samples of a split that are read while they are used.
 
     Attributes:
-        where: what is read, for messages: "`train` of `pictures`".
+        where: the name for messages: "`train` of `pictures`".
         samples: in an epoch.
         batch_size: samples in a batch, where the source decides; `None` where the training does.
         shuffled: whether it is read in the order the training draws, or in that of its samples.
@@ -59,33 +59,33 @@ class Source(TypingProtocol):
     parts: Mapping[str, "Source"]
 
     def begin(self, seed: int, epoch: int) -> None:
-        """Fix what is random in the epoch that follows."""
+        """Seed the random choices of the epoch that follows."""
 
     def read(self, pieces: Sequence[Tensor], *, pin: bool = False) -> Generator[Batch]:
-        """One batch for each piece ``[B]`` of the sample indices of an epoch.
+        """Yield a batch for each piece ``[B]`` of the sample indices of an epoch.
 
         A source without random access goes by the number of pieces alone.
 
         Args:
-            pieces: which samples.
+            pieces: the indices of the samples of each batch.
             pin: whether batches are to lie in pinned memory.
         """
 
     def once(self) -> Iterator[Batch]:
-        """All samples once, in order, with the same random numbers every time."""
+        """Yield all samples once, in order, with the same random numbers every time."""
 
     def held(self, most: int) -> Batch | str:
-        """All samples as one batch, which is kept; or why not.
+        """Return all samples as one batch, which is kept; or the reason why not.
 
         Args:
             most: bytes that they may take.
         """
 
     def some(self, count: int, rows: Tensor | None = None) -> Batch:
-        """These rows, or the first so many samples."""
+        """Return these rows, or the first `count` samples."""
 
     def end(self) -> None:
-        """Let go of worker processes and of what is under way."""
+        """Stop worker processes and drop an epoch that is under way."""
 
 
 CROSS_ENTROPY = (
@@ -98,14 +98,14 @@ class Wording:
     """A problem in plain words; names of columns and classes replace what is left out.
 
     Attributes:
-        title: what is asked: "Who earns more than 50,000 dollars a year?".
-        rows: what the samples are, several of them: "people".
-        data: where they come from: "the US census of 1994".
+        title: the question: "Who earns more than 50,000 dollars a year?".
+        rows: the samples, in the plural: "people".
+        data: their source: "the US census of 1994".
         groups: the sensitive groups in their order, several of each: "men", "women".
-        positive: what is true of the positive class, of several: "earn more than 50,000".
-        told: what a positive answer says of them: "predicted to earn over 50,000".
-        tasks: by the target of a head, what is answered, several of them: "left images".
-        wrong: what is wrong with such an answer: "are read wrong".
+        positive: a statement about the positive class: "earn more than 50,000".
+        told: a statement about those predicted positive: "predicted to earn over 50,000".
+        tasks: by the target of a head, the things that are classified: "left images".
+        wrong: a statement about those that are misclassified: "are read wrong".
         measures: objectives and metrics by name, in the problem's own words.
         instead: by the name of an objective, the metric that says the same in plainer numbers.
 
@@ -128,20 +128,20 @@ class Wording:
     def of_tasks(
         cls, title: str, rows: str, tasks: Mapping[str, str], *, wrong: str = "are wrong"
     ) -> "Wording":
-        """The wording of a problem with a head for each task, whose accuracy is a metric.
+        """Return the wording of a problem with a head for each task, whose accuracy is a metric.
 
         >>> words = Wording.of_tasks("Which digits?", "pairs", {"left": "left digits"})
         >>> words.measures["accuracy_left"].label, words.instead
         ('right answers on left digits', {'left': 'accuracy_left'})
         """
         measures = {}
-        for head, one in tasks.items():
-            goal = f"fewer mistakes on {one}"
-            measures[head] = Measure(f"loss on {one} (cross-entropy)", goal, CROSS_ENTROPY)
+        for head, things in tasks.items():
+            goal = f"fewer mistakes on {things}"
+            measures[head] = Measure(f"loss on {things} (cross-entropy)", goal, CROSS_ENTROPY)
             measures[f"accuracy_{head}"] = Measure(
-                f"right answers on {one}",
+                f"right answers on {things}",
                 goal,
-                f"The share of {one} that are answered rightly.",
+                f"The share of {things} that are answered rightly.",
                 "of 100",
                 larger=True,
             )
@@ -156,16 +156,16 @@ class Problem(ABC):
     """Data, objectives and a reference point, independent of model, method and device.
 
     Attributes:
-        name: how runs call it.
-        objectives: what is traded, J of them.
+        name: the name of the problem in runs.
+        objectives: the J objectives.
         reference: ``[J]``, the point hypervolume is measured from.
         input_shape: the shape of one sample.
         outputs: how many numbers a network gives per sample, or how many per head.
         metrics: further numbers a front reports.
         protocol: ``"clean"``, or ``"paper"`` with the published evaluation's quirks.
-        caveats: what its users should know of it, a sentence each.
+        caveats: its known limitations, a sentence each.
         spec: the name and settings that load it again; `None` for one built by hand.
-        wording: how it is told to whoever decides.
+        wording: its description for those who decide.
 
     >>> from paretocosmos import load_problem
     >>> problem = load_problem("toy_convex")
@@ -179,7 +179,7 @@ class Problem(ABC):
     subclass declares it anew."""
 
     tabular: ClassVar[bool] = False
-    """Whether inputs are rows of a table: a column for each number, and for each category one."""
+    """`True` if inputs are rows of a table: a column for each number and each category."""
 
     name: str
     objectives: tuple[Objective, ...]
@@ -194,24 +194,26 @@ class Problem(ABC):
 
     @abstractmethod
     def split(self, name: Split) -> Batch:
-        """A whole split in memory, on the CPU, as it is kept; `prepare` makes inputs of it."""
+        """Return a split on the CPU in its stored form; `prepare` makes inputs of it."""
 
     def source(self, name: Split) -> Source | None:
-        """Where the samples of a split are read from; `None` where they are in memory."""
+        """Return the source that a split is read from; `None` if it is in memory."""
         return None
 
     def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
-        """Kept inputs as a network takes them: floats of that type, on the device they are on.
+        """Convert stored inputs to those of a network: floats of a type, on the same device.
 
         Called batch by batch, inside the step: images are kept as bytes, a quarter of the memory.
         Tensor operations only, so that a step can be captured.
         """
-        ready: Inputs = map_tensors(lambda t: t.to(dtype) if t.is_floating_point() else t, inputs)
-        return ready
+        prepared: Inputs = map_tensors(
+            lambda t: t.to(dtype) if t.is_floating_point() else t, inputs
+        )
+        return prepared
 
     @property
     def about(self) -> Mapping[str, object]:
-        """What a prediction means, for readers of a run; empty where the names say it."""
+        """The meaning of a prediction, for readers of a run; empty if the names say it."""
         return {}
 
     @property
@@ -231,21 +233,21 @@ class Problem(ABC):
 
 
 def check_protocol(protocol: str) -> None:
-    """Refuse an unknown protocol."""
-    if protocol not in ("clean", "paper"):
-        raise unknown("protocol", protocol, ("clean", "paper"))
+    """Raise for an unknown protocol."""
+    if protocol not in get_args(Protocol):
+        raise unknown("protocol", protocol, get_args(Protocol))
 
 
 def check_split(split: str) -> Split:
-    """The split of that name, or a refusal."""
-    for known in SPLITS:
-        if split == known:
-            return known
+    """Return the name of a split; raise for an unknown one."""
+    for name in SPLITS:
+        if split == name:
+            return name
     raise unknown("split", split, SPLITS)
 
 
 def split_of(problem: Problem, name: Split) -> Batch:
-    """A split, or the sentence that it is missing."""
+    """Return a split; raise a clear error if the problem lacks it."""
     try:
         return problem.split(name)
     except (KeyError, IndexError) as error:
@@ -255,13 +257,13 @@ def split_of(problem: Problem, name: Split) -> Batch:
 
 
 def samples_in(problem: Problem, name: Split) -> int:
-    """How many samples a split has; nothing is read of one that is not in memory."""
+    """Return the number of samples of a split; nothing is read of one that is not in memory."""
     source = problem.source(name)
     return len(split_of(problem, name)) if source is None else source.samples
 
 
 def scored_on(problem: Problem, name: Split) -> list[tuple[tuple[Objective, ...], Batch | Source]]:
-    """What the objectives are scored on: a split in memory or its source, or one source each.
+    """Return the objectives and the samples to score them on: a split, its source, or one each.
 
     >>> from paretocosmos import load_problem
     >>> ((objectives, samples),) = scored_on(load_problem("toy_convex"), "val")
@@ -274,12 +276,12 @@ def scored_on(problem: Problem, name: Split) -> list[tuple[tuple[Objective, ...]
     if not source.parts:
         return [(problem.objectives, source)]
     if problem.metrics:
-        raise metrics_apart(source.where)
-    return [((one,), source.parts[one.name]) for one in problem.objectives]
+        raise refuse_metrics(source.where)
+    return [((goal,), source.parts[goal.name]) for goal in problem.objectives]
 
 
-def metrics_apart(where: str) -> ConfigurationError:
-    """The sentence about metrics where no sample has all targets."""
+def refuse_metrics(where: str) -> ConfigurationError:
+    """Return the error about metrics where no sample has all targets."""
     return ConfigurationError(
         f"`metrics` are of samples that have all targets, found a source for each objective in "
         f"{where}: leave them out, or give one source for all"
@@ -289,37 +291,38 @@ def metrics_apart(where: str) -> ConfigurationError:
 def some_of(
     problem: Problem, name: Split, count: int, generator: torch.Generator | None = None
 ) -> Batch:
-    """Some samples of a split: the first so many, or any that a generator draws.
+    """Return some samples of a split: the first ones, or random ones if a generator is given.
 
     Of a source they are few, since each is read, and the first ones if it has no random access.
     Where every objective has a source of its own, inputs and targets are mappings by objective
     (`Source.parts`).
     """
-    source, any_of = problem.source(name), None
+    source, drawn = problem.source(name), None
     count = count if source is None else min(count, FEW)
     if generator is not None:
         rows = torch.randperm(samples_in(problem, name), generator=generator)
-        any_of = rows[:count].sort().values
+        drawn = rows[:count].sort().values
     if source is not None:
-        return source.some(count, any_of)
-    whole = split_of(problem, name)
+        return source.some(count, drawn)
+    split = split_of(problem, name)
 
-    def picked(tensor: Tensor) -> Tensor:
-        return tensor[:count] if any_of is None else tensor[any_of.to(tensor.device)]
+    def select(tensor: Tensor) -> Tensor:
+        return tensor[:count] if drawn is None else tensor[drawn.to(tensor.device)]
 
-    return Batch(map_tensors(picked, whole.inputs), map_tensors(picked, whole.targets))
+    return Batch(map_tensors(select, split.inputs), map_tensors(select, split.targets))
 
 
 def shares_of(
     problem: Problem, count: int, generator: torch.Generator | None = None
 ) -> list[tuple[tuple[Objective, ...], Batch]]:
-    """Some training samples and the objectives that are trained on them: all, or one each."""
+    """Return some training samples with the objectives they train: all together, or one each."""
     few, source = some_of(problem, "train", count, generator), problem.source("train")
     if source is None or not source.parts:
         return [(problem.objectives, few)]
     inputs: Any = few.inputs
     targets: Any = few.targets
-    return [((one,), Batch(inputs[one.name], targets[one.name])) for one in problem.objectives]
+    names = [(goal, goal.name) for goal in problem.objectives]
+    return [((goal,), Batch(inputs[name], targets[name])) for goal, name in names]
 
 
 def hash_data(problem: Problem) -> str:
@@ -360,18 +363,18 @@ def _hash_spots(source: Source) -> str:
                 digest.update(_hash_tensors([getattr(batch, part)]).encode())
         for part, digest in digests.items():
             hashes[part].add(digest.hexdigest())
-    return " ".join(found.pop() if len(found) == 1 else "random" for found in hashes.values())
+    return " ".join(digests.pop() if len(digests) == 1 else "random" for digests in hashes.values())
 
 
 def hash_answers(problem: Problem) -> str:
-    """Return a hash of what a problem's samples are compared with, order included.
+    """Return a hash of the targets of a problem, order included.
 
     It leaves out the inputs, which another machine may standardise to other last digits.
     """
     return _hash_tensors(problem.split(name).targets for name in SPLITS)
 
 
-def _hash_tensors(parts: Iterable[Tensor | Mapping[str, Tensor]]) -> str:
+def _hash_tensors(values: Iterable[Tensor | Mapping[str, Tensor]]) -> str:
     digest = hashlib.blake2b(digest_size=16)
 
     def add(tensor: Tensor) -> Tensor:
@@ -379,6 +382,6 @@ def _hash_tensors(parts: Iterable[Tensor | Mapping[str, Tensor]]) -> str:
         digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
         return tensor
 
-    for part in parts:
-        map_tensors(add, part)
+    for value in values:
+        map_tensors(add, value)
     return digest.hexdigest()

@@ -20,7 +20,7 @@ from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.problems import Problem
-from paretocosmos.problems.streams.reading import lost, reports_dead_worker
+from paretocosmos.problems.streams import explain_loader_error, reports_dead_worker
 from paretocosmos.runs.folders import (
     Job,
     choose_run_folders,
@@ -289,7 +289,7 @@ def _train(
         raise with_resume_hint(error, folder) from error
     except (MemoryError, RuntimeError) as error:
         if reports_dead_worker(error):  # raised wherever the training was when the signal came
-            refusal = lost(f"the data of `{lead.problem.name}`", error)
+            refusal = explain_loader_error(f"the data of `{lead.problem.name}`", error)
             raise with_resume_hint(refusal, folder) from error
         if not lacks_memory(error):
             raise

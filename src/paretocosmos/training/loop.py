@@ -357,7 +357,7 @@ class Trainer:
             waited = self.source.waited
             # the one time an epoch is read back
             with (
-                self.source.checks.explained()
+                self.source.checks.explain_errors()
                 if isinstance(self.source, FromLoader)
                 else nullcontext()
             ):

@@ -9,7 +9,7 @@ from paretocosmos.evaluation.evaluate import evaluation_mode
 from paretocosmos.evaluation.samples import move_batch
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import Problem, shares_of
-from paretocosmos.problems.streams.fields import check_labels, label_range
+from paretocosmos.problems.streams import check_labels, get_label_range
 from paretocosmos.types import Outputs, Targets, first, map_tensors
 
 SCALES = "loss_scales"
@@ -49,7 +49,7 @@ def compute_loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Ten
         with evaluation_mode(model):
             outputs = model(problem.prepare(here.inputs, parameter.dtype), ray)
         for objective in own if problem.source("train") is not None else ():
-            allowed = label_range(objective, outputs, here.targets)
+            allowed = get_label_range(objective, outputs, here.targets)
             if allowed is not None:  # a split in memory was looked at as a whole
                 target = objective.target
                 check_labels(here.targets[target], allowed, f"`{target}`", "`train`")

@@ -14,11 +14,11 @@ from paretocosmos.nn.conditioning import is_inside
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import SPLITS, Problem, Source, scored_on, shares_of, split_of
-from paretocosmos.problems.streams.fields import (
+from paretocosmos.problems.streams import (
     BatchChecks,
     LabelRange,
     check_labels,
-    label_range,
+    get_label_range,
 )
 from paretocosmos.runtime.torch_private import BatchNorm
 from paretocosmos.training.engine.gradients import find_head_modules
@@ -94,7 +94,7 @@ def _tried(
             )
             _check_heads(problem, outputs)
             for objective in objectives:
-                allowed = label_range(objective, outputs, few.targets)
+                allowed = get_label_range(objective, outputs, few.targets)
                 if allowed is not None:
                     labels[objective.target] = allowed
                     _check_labels(problem, objective, few, allowed)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.problems.streams.fields import Fields, Keys
+from paretocosmos.problems.streams import Fields, Keys
 from paretocosmos.types import Batch
 
 X, Y, Z = torch.zeros(2, 3), torch.ones(2), torch.full((2,), 2.0)

@@ -1,1 +1,29 @@
-"""Problems whose samples are read from datasets and loaders."""
+"""Problems whose samples are read while they are used."""
+
+from paretocosmos.problems.streams.fields import (
+    BatchChecks,
+    Fields,
+    Keys,
+    LabelRange,
+    check_labels,
+    get_label_range,
+)
+from paretocosmos.problems.streams.reading import (
+    count_bytes,
+    explain_loader_error,
+    join_batches,
+    reports_dead_worker,
+)
+
+__all__ = [
+    "BatchChecks",
+    "Fields",
+    "Keys",
+    "LabelRange",
+    "check_labels",
+    "count_bytes",
+    "explain_loader_error",
+    "get_label_range",
+    "join_batches",
+    "reports_dead_worker",
+]

@@ -17,74 +17,85 @@ from torch.utils.data import (
 )
 
 from paretocosmos.errors import ConfigurationError, DataError, unknown
-from paretocosmos.problems.base import SPLITS, Problem, Source, Split, check_split, metrics_apart
-from paretocosmos.problems.streams.fields import Fields, Keys, wanted_by
-from paretocosmos.problems.streams.reading import HowToRead
+from paretocosmos.problems.base import SPLITS, Problem, Source, Split, check_split, refuse_metrics
+from paretocosmos.problems.streams.fields import Fields, Keys, list_targets
+from paretocosmos.problems.streams.reading import ReadOptions
 from paretocosmos.problems.streams.sources import ByObjective, Indexed, Iterated, Length
 from paretocosmos.types import Batch, Inputs, first, map_tensors
 
 
-def source_of(
-    data: Any, fields: Fields, how: HowToRead, samples: int | None, *, batched: bool | None = None
+def make_source(
+    data: Any,
+    fields: Fields,
+    options: ReadOptions,
+    samples: int | None,
+    *,
+    batched: bool | None = None,
 ) -> Source:
-    """The source of a split.
+    """Return the source of a split.
 
     Args:
         data: a map-style dataset, an iterable one, a loader, or any iterable of batches.
-        fields: what of it are inputs and targets.
-        how: how a dataset is read; a loader has settings of its own.
+        fields: the inputs and targets among the parts of an item.
+        options: of the loader of a dataset; a loader has its own.
         samples: in an epoch, where the data does not say.
         batched: whether an iterable yields batches; if `None`, an `IterableDataset` does not.
     """
     where = fields.where
     if isinstance(data, DataLoader):
-        return _of_loader(data, fields, samples)
-    if isinstance(data, str | bytes) or not (_indexable(data) or isinstance(data, Iterable)):
+        return _read_loader(data, fields, samples)
+    if isinstance(data, str | bytes) or not (_is_indexable(data) or isinstance(data, Iterable)):
         raise ConfigurationError(
             f"{where} must be a dataset, a loader or an iterable of batches, found {data!r}"
         )
-    if _indexable(data):
+    if _is_indexable(data):
         _refuse_samples(samples, where)
-        return Indexed(data, fields, how)
+        return Indexed(data, fields, options)
     if iter(data) is data:
         raise ConfigurationError(
             f"{where} must be iterable more than once, found {type(data).__name__}, which can be "
             "read only once: make it a class with `__iter__`, or an IterableDataset"
         )
-    count = _length(data)
+    count = _get_length(data)
     inexact = f"{where} cannot be set back to a place in the middle"
-    if batched is False or (batched is None and _of_samples(data)):
-        samples, whole = _samples(samples, count, where), samples is None
+    if batched is False or (batched is None and _yields_samples(data)):
+        samples, one_pass = _count_samples(samples, count, where), samples is None
         return Iterated(
-            data, fields, samples, batch_size=None, whole=whole, how=how, inexact=inexact
+            data,
+            fields,
+            samples,
+            batch_size=None,
+            one_pass=one_pass,
+            options=options,
+            inexact=inexact,
         )
-    if how.workers and isinstance(data, IterableDataset):
-        data = DataLoader(data, batch_size=None, num_workers=how.workers)
-    return _of_batches(data, fields, samples, inexact)
+    if options.workers and isinstance(data, IterableDataset):
+        data = DataLoader(data, batch_size=None, num_workers=options.workers)
+    return _read_batches(data, fields, samples, inexact)
 
 
 def holds_tensors(data: Any) -> bool:
-    """Whether a dataset is tensors in memory, which no transform changes."""
+    """Return True if a dataset is tensors in memory, which no transform changes."""
     if isinstance(data, DataLoader):
-        plain = HowToRead.of(data).collate is None and _plain(data) == "shuffled"
+        plain = ReadOptions.from_loader(data).collate is None and _find_order(data) == "shuffled"
         return plain and data.batch_size is not None and holds_tensors(data.dataset)
     return isinstance(data, TensorDataset) or (
         isinstance(data, Subset) and holds_tensors(data.dataset)
     )
 
 
-def _of_loader(loader: DataLoader[Any], fields: Fields, samples: int | None) -> Source:
-    """A loader whose order we can draw ourselves is taken apart; others are iterated."""
-    plain = _plain(loader)
-    if plain is not None and loader.batch_size is not None:
+def _read_loader(loader: DataLoader[Any], fields: Fields, samples: int | None) -> Source:
+    """Return the dataset of a loader if we can draw its order ourselves, else its batches."""
+    order = _find_order(loader)
+    if order is not None and loader.batch_size is not None:
         _refuse_samples(samples, fields.where)
-        replicas, shuffled = None, plain == "shuffled"
+        replicas, shuffled = None, order == "shuffled"
         if isinstance(loader.sampler, DistributedSampler):
             replicas, shuffled = loader.sampler.num_replicas, loader.sampler.shuffle
         return Indexed(
             loader.dataset,
             fields,
-            HowToRead.of(loader),
+            ReadOptions.from_loader(loader),
             batch_size=loader.batch_size * (replicas or 1),
             shuffled=shuffled,
             drop_last=loader.drop_last,
@@ -93,48 +104,49 @@ def _of_loader(loader: DataLoader[Any], fields: Fields, samples: int | None) -> 
     inexact = None
     if isinstance(loader.dataset, IterableDataset):
         inexact = f"{fields.where} reads an IterableDataset, which begins anew"
-    return _of_batches(loader, fields, samples, inexact)
+    return _read_batches(loader, fields, samples, inexact)
 
 
-def _of_batches(data: Any, fields: Fields, samples: int | None, inexact: str | None) -> Iterated:
-    """Whatever yields batches: its first one says how many samples they have."""
-    batches, whole = _length(data), samples is None
-    wanted = _samples(samples, batches, fields.where)
+def _read_batches(data: Any, fields: Fields, samples: int | None, inexact: str | None) -> Iterated:
+    """Return the source of an iterable of batches; their size is that of the first one."""
+    batches, one_pass = _get_length(data), samples is None
+    wanted = _count_samples(samples, batches, fields.where)
     size = getattr(data, "batch_size", None)
     if not isinstance(size, int):
-        size = len(Iterated(data, fields, 1, batch_size=1, whole=True, inexact=None).first())
-    count = wanted * size if whole else wanted
-    return Iterated(data, fields, count, batch_size=size, whole=whole, inexact=inexact)
+        size = len(Iterated(data, fields, 1, batch_size=1, one_pass=True, inexact=None).first())
+    count = wanted * size if one_pass else wanted
+    return Iterated(data, fields, count, batch_size=size, one_pass=one_pass, inexact=inexact)
 
 
-def _plain(loader: DataLoader[Any]) -> str | None:
-    """How a loader orders a map-style dataset: shuffled, in order, for processes."""
+def _find_order(loader: DataLoader[Any]) -> str | None:
+    """Return the order of a loader: shuffled, in order, distributed; `None` for any other."""
     sampler = loader.sampler
     if isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
         return None
     if type(loader.batch_sampler).__module__ != "torch.utils.data.sampler":
         return None
     if type(sampler) is RandomSampler:
-        whole = not sampler.replacement and sampler.num_samples == _length(loader.dataset)
-        return "shuffled" if whole else None
+        # with replacement, or of some samples only, an epoch is no permutation
+        complete = not sampler.replacement and sampler.num_samples == _get_length(loader.dataset)
+        return "shuffled" if complete else None
     if type(sampler) is SequentialSampler:
         return "in order"
     return "distributed" if type(sampler) is DistributedSampler else None
 
 
 def has_length(data: Any) -> bool:
-    """Whether data says how much of it there is."""
-    return _length(data) is not None
+    """Return True if data has a length."""
+    return _get_length(data) is not None
 
 
-def _indexable(data: Any) -> bool:
+def _is_indexable(data: Any) -> bool:
     if isinstance(data, IterableDataset):  # it inherits a `__getitem__` that only refuses
         return False
-    return hasattr(data, "__getitem__") and _length(data) is not None
+    return hasattr(data, "__getitem__") and _get_length(data) is not None
 
 
-def _of_samples(data: Any) -> bool:
-    """Whether an iterable gives samples: torch's kind, and what calls itself so.
+def _yields_samples(data: Any) -> bool:
+    """Return True if an iterable yields samples: any class called `IterableDataset`.
 
     WebDataset's loader is an `IterableDataset` too, and gives batches as torch's loader does.
     """
@@ -142,22 +154,23 @@ def _of_samples(data: Any) -> bool:
     return "IterableDataset" in names and "WebLoader" not in names
 
 
-def _length(data: Any) -> int | None:
+def _get_length(data: Any) -> int | None:
     try:
         return len(data)
     except (TypeError, NotImplementedError):
         return None
 
 
-def _samples(asked: int | None, counted: int | None, where: str) -> int:
-    found = counted if asked is None else asked
-    if found is None:
+def _count_samples(setting: int | None, length: int | None, where: str) -> int:
+    """Return the samples, or batches, of an epoch: the setting, or the length of the data."""
+    count = length if setting is None else setting
+    if count is None:
         raise ConfigurationError(f"{where} has no length: set `samples` per epoch").with_hint(
             {"samples": None}
         )
-    if found < 1:
-        raise ConfigurationError(f"`samples` per epoch must be 1 or more, found {found}")
-    return found
+    if count < 1:
+        raise ConfigurationError(f"`samples` per epoch must be 1 or more, found {count}")
+    return count
 
 
 def _refuse_samples(samples: int | None, where: str) -> None:
@@ -187,16 +200,16 @@ class DataProblem(Problem):
     Inputs that are bytes become floats from 0 to 1 on the device.
 
     Attributes:
-        name: how runs call it.
-        objectives: what is traded, J of them.
+        name: the name of the problem in runs.
+        objectives: the J objectives.
         reference: ``[J]``, the point hypervolume is measured from: worse than any front.
-        train: what to train on; transforms of this dataset are for training only.
-        val: what to validate on.
-        test: what to test on.
-        inputs: what of a sample the network takes: a key of a mapping or dataclass, the place in a
-            tuple, or several names, which it takes as keywords; the first of a tuple, or what is no
-            target, if `None`.
-        targets: what the objectives compare with: a key, several names, or keys by the names that
+        train: the data to train on; transforms of this dataset are for training only.
+        val: the data to validate on.
+        test: the data to test on.
+        inputs: the inputs of the network: a key of a mapping or dataclass, a position in a tuple,
+            or several names, which it takes as keywords; if `None`, the first of a tuple, or the
+            part that is no target.
+        targets: the targets of the objectives: a key, several names, or keys by the names that
             objectives use; those names if `None`, or the rest of a tuple in their order.
         outputs: how many numbers a network gives per sample, or how many per head.
         input_shape: the shape of one sample; read from the first one if left out.
@@ -248,24 +261,24 @@ class DataProblem(Problem):
         for name in SPLITS:
             self.source(name)
         if not self.input_shape:
-            object.__setattr__(self, "input_shape", self._shape())
+            object.__setattr__(self, "input_shape", self._find_input_shape())
 
     def source(self, name: Split) -> Source | None:
         check_split(name)
         if name not in self.kept:
-            self.kept[name] = self._made(name)
+            self.kept[name] = self._make_source(name)
             if name == "train":
                 self.kept.setdefault("batch_size", getattr(self.kept[name], "batch_size", None))
-        made = self.kept[name]
-        return None if isinstance(made, Batch) else made
+        source = self.kept[name]
+        return None if isinstance(source, Batch) else source
 
     def split(self, name: Split) -> Batch:
-        """A split, read into memory; refused where it takes too much of it."""
+        """Return a split, read into memory; raise if it is too large."""
         source = self.source(name)
         if source is None:
-            found: Batch = self.kept[name]
-            return found
-        return _whole(source)
+            batch: Batch = self.kept[name]
+            return batch
+        return _read_all(source)
 
     @property
     def batch_size(self) -> int | None:
@@ -273,30 +286,31 @@ class DataProblem(Problem):
         return size
 
     def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
-        def ready(kept: Tensor) -> Tensor:
-            if kept.dtype == torch.uint8:
-                return (kept if dtype == torch.float32 else kept.to(dtype)) / 255
-            return kept.to(dtype) if kept.is_floating_point() else kept
+        def convert(tensor: Tensor) -> Tensor:
+            if tensor.dtype == torch.uint8:
+                # dividing bytes gives float32 at once
+                return (tensor if dtype == torch.float32 else tensor.to(dtype)) / 255
+            return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
-        prepared: Inputs = map_tensors(ready, inputs)
+        prepared: Inputs = map_tensors(convert, inputs)
         return prepared
 
     def _where(self, name: str) -> str:
         return f"`{name}` of `{self.name}`"
 
-    def _made(self, name: Split) -> Source | Batch:
-        """The source of a split, or the split where it is in memory."""
+    def _make_source(self, name: Split) -> Source | Batch:
+        """Return the source of a split, or the split if it is in memory."""
         data: Any = getattr(self, name)
         if isinstance(data, Batch):
             return data
         if isinstance(data, Mapping):
             return self._by_objective(name, data)
-        source = self._source(data, self._where(name), name, None)
+        source = self._make_part(data, self._where(name), name, None)
         tensors = self.gather is None and holds_tensors(data)
         if name == "train" and (self.gather or tensors):
             if source.batch_size is None or tensors:
                 self.kept["batch_size"] = source.batch_size
-                return _whole(source)
+                return _read_all(source)
             raise ConfigurationError(
                 f"`gather` reads a dataset into memory, and {self._where(name)} is a loader: give "
                 "its dataset"
@@ -307,41 +321,41 @@ class DataProblem(Problem):
         for key in data:
             if key not in self.names:
                 raise unknown(f"objective in {self._where(name)}", str(key), self.names)
-        absent = [f"`{own}`" for own in self.names if own not in data]
+        absent = [f"`{objective}`" for objective in self.names if objective not in data]
         if absent:
             raise ConfigurationError(
                 f"{self._where(name)} has a source for each objective, found none for "
                 f"{' and '.join(absent)}: add it, or give one source for all"
             )
         if self.metrics and name != "train":
-            raise metrics_apart(self._where(name))
+            raise refuse_metrics(self._where(name))
         parts = {
-            own: self._source(data[own], f"`{own}` in {self._where(name)}", name, own)
-            for own in self.names
+            goal: self._make_part(data[goal], f"`{goal}` in {self._where(name)}", name, goal)
+            for goal in self.names
         }
         return ByObjective(parts, self.epoch, self._where(name))
 
-    def _source(self, data: Any, where: str, name: Split, task: str | None) -> Source:
-        own = [one for one in self.objectives if task in (None, one.name)]
-        tasks = len({one.target for one in own})
-        fields = Fields(where, self.inputs, self.targets, wanted_by(own), tasks)
-        how = HowToRead(workers=self.workers, collate=self.collate)
-        # what is only evaluated is read to its end, however many samples those are
+    def _make_part(self, data: Any, where: str, name: Split, task: str | None) -> Source:
+        goals = [goal for goal in self.objectives if task in (None, goal.name)]
+        tasks = len({goal.target for goal in goals})
+        fields = Fields(where, self.inputs, self.targets, list_targets(goals), tasks)
+        options = ReadOptions(workers=self.workers, collate=self.collate)
+        # a split that is only evaluated is read to its end, whatever its number of samples
         samples = self.samples if name == "train" else None if has_length(data) else 1
         if isinstance(data, DataLoader):
-            how = HowToRead()
-        return source_of(data, fields, how, samples, batched=self.batched)
+            options = ReadOptions()
+        return make_source(data, fields, options, samples, batched=self.batched)
 
-    def _shape(self) -> tuple[int, ...]:
+    def _find_input_shape(self) -> tuple[int, ...]:
         source = self.source("val")
         if source is None:
             return tuple(first(self.split("val").inputs).shape[1:])
-        part = next(iter(source.parts.values()), source)
-        return tuple(first(part.some(1).inputs).shape[1:])
+        sampled = next(iter(source.parts.values()), source)
+        return tuple(first(sampled.some(1).inputs).shape[1:])
 
 
-def _whole(source: Source) -> Batch:
-    found = source.held(LARGEST)
-    if isinstance(found, str):
-        raise DataError(f"{found}; all of it is asked for at once: give fewer samples")
-    return found
+def _read_all(source: Source) -> Batch:
+    batch = source.held(LARGEST)
+    if isinstance(batch, str):
+        raise DataError(f"{batch}; all of it is asked for at once: give fewer samples")
+    return batch

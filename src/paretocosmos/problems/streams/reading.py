@@ -1,10 +1,10 @@
-"""Samples that are read once and kept, where they take little memory."""
+"""Read batches of a dataset so that they depend on a seed alone, and keep small data in memory."""
 
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,12 @@ from paretocosmos.types import Batch, map_tensors
 Collate = Callable[[Any], Any]
 SEEDS = 2**63
 # A prime, so that batches and samples do not lead to the same seed.
-SHARE = 1_000_000_007
+SEED_STEP = 1_000_000_007
 
 
 @dataclass(frozen=True)
-class HowToRead:
-    """How batches are read: the settings of a `DataLoader` beside what it reads and in which order.
+class ReadOptions:
+    """The settings of a `DataLoader` without its dataset and its order.
 
     Attributes:
         workers: processes that read ahead; 0 reads in the training process.
@@ -44,26 +44,29 @@ class HowToRead:
     timeout: float = 0
 
     @classmethod
-    def of(cls, loader: DataLoader[Any]) -> "HowToRead":
-        """That of a loader one has."""
-        usual = loader.collate_fn is default_collate
+    def from_loader(cls, loader: DataLoader[Any]) -> "ReadOptions":
+        """Return the settings of a loader."""
+        is_default = loader.collate_fn is default_collate
         workers = loader.num_workers
         return cls(
             workers,
-            None if usual else loader.collate_fn,
+            None if is_default else loader.collate_fn,
             loader.prefetch_factor if workers else None,
             loader.worker_init_fn,
             loader.multiprocessing_context if workers else None,
             loader.timeout if workers else 0,
         )
 
-    def loader(self, dataset: Any, order: "Order", *, pin: bool, keep: bool) -> DataLoader[Any]:
-        """A loader that reads a dataset in an order; its workers may be kept between epochs."""
+    def make_loader(
+        self, dataset: Any, order: "Order", *, pin: bool, keep: bool
+    ) -> DataLoader[Any]:
+        """Return a loader of a dataset in an order; `keep` its workers between epochs."""
+        reader: Any = SeededReader(dataset)  # a dataset by its methods, not by its type
         return DataLoader(
-            reader_of(dataset),
+            reader,
             batch_sampler=order,
             num_workers=self.workers,
-            collate_fn=_Collated(self.collate),
+            collate_fn=_Collator(self.collate),
             pin_memory=pin,
             prefetch_factor=self.prefetch,
             worker_init_fn=self.begin_worker,
@@ -73,45 +76,46 @@ class HowToRead:
             persistent_workers=keep and self.workers > 0,
         )
 
-    def without_workers(self) -> "HowToRead":
-        """The same in this process."""
-        return replace(self, workers=0, prefetch=None, context=None, timeout=0, begin_worker=None)
-
 
 class Order:
-    """The batches of an epoch as lists: a seed of what is random in a batch, then its samples."""
+    """A batch sampler that yields lists: the seed of a batch, then the indices of its samples."""
 
     def __init__(self) -> None:
         self.batches: Sequence[Tensor] = ()
         self.seed = 0
 
     def __iter__(self) -> Iterator[list[int]]:
-        for place, rows in enumerate(self.batches):
+        for number, rows in enumerate(self.batches):
             # one list at a time: as numbers of Python's, a million would take 30 MB
-            asked = rows.tolist()
+            indices = rows.tolist()
             # by its first sample too: processes that share a batch draw different numbers
-            yield [(self.seed + place + SHARE * asked[0]) % SEEDS, *asked]
+            yield [(self.seed + number + SEED_STEP * indices[0]) % SEEDS, *indices]
 
     def __len__(self) -> int:
         return len(self.batches)
 
 
 @dataclass(frozen=True)
-class Failed:
-    """What could not be read, and why; sent by a worker in place of a batch."""
+class ReadFailure:
+    """A failure to read, sent by a worker in place of a batch, since errors lose their types.
 
-    what: str
-    why: str
+    Attributes:
+        item: the sample or batch that could not be read.
+        reason: the error, in one line.
+    """
 
-    def error(self, where: str) -> DataError:
-        """The sentence about it."""
+    item: str
+    reason: str
+
+    def to_error(self, where: str) -> DataError:
+        """Return the error to raise in the training process."""
         return DataError(
-            f"{self.what} of {where} cannot be read ({self.why}): fix it or leave it out"
+            f"{self.item} of {where} cannot be read ({self.reason}): fix it or leave it out"
         )
 
 
 @dataclass(frozen=True)
-class _Reader:
+class SeededReader:
     """A dataset whose batches depend on their seed, not on the worker that reads them.
 
     So a training reads the same whatever the number of workers, and when it is resumed.
@@ -119,46 +123,41 @@ class _Reader:
 
     dataset: Any
 
-    def __getitems__(self, asked: Sequence[int]) -> "list[Any] | Failed":
-        seed, *rows = asked
-        with _drawing(seed):
+    def __getitems__(self, seed_and_rows: Sequence[int]) -> "list[Any] | ReadFailure":
+        seed, *rows = seed_and_rows
+        with _seeded(seed):
             many = getattr(self.dataset, "__getitems__", None)
             if many is not None:  # such as those of Hugging Face, which read rows together
                 try:
                     return list(many(rows))
                 except Exception as error:
-                    return _failed(
+                    return _describe_failure(
                         f"one of the samples {rows[0]}, ... ({len(rows)} of them)", error
                     )
-            found = []
+            samples = []
             for row in rows:
                 try:
-                    found.append(self.dataset[row])
+                    samples.append(self.dataset[row])
                 except Exception as error:
-                    return _failed(f"sample {row}", error)
-        return found
-
-
-def reader_of(dataset: Any) -> Any:
-    """A dataset that is asked for whole batches."""
-    return _Reader(dataset)
+                    return _describe_failure(f"sample {row}", error)
+        return samples
 
 
 @dataclass(frozen=True)
-class _Collated:
+class _Collator:
     collate: Collate | None
 
     def __call__(self, samples: Any) -> Any:
-        if isinstance(samples, Failed):
+        if isinstance(samples, ReadFailure):
             return samples
         try:
-            return collated(samples, self.collate)
+            return collate_samples(samples, self.collate)
         except Exception as error:
-            return _failed("a batch", error, hint="; `collate` makes batches of samples")
+            return _describe_failure("a batch", error, hint="; `collate` makes batches of samples")
 
 
-def collated(samples: Sequence[Any], collate: Collate | None) -> Any:
-    """A list of samples as one batch; those that are dataclasses become mappings."""
+def collate_samples(samples: Sequence[Any], collate: Collate | None) -> Any:
+    """Return a list of samples as one batch; dataclasses become mappings."""
     if collate is not None:
         return collate(samples)
     if is_dataclass(samples[0]) and not isinstance(samples[0], type):
@@ -166,22 +165,23 @@ def collated(samples: Sequence[Any], collate: Collate | None) -> Any:
     return default_collate(list(samples))
 
 
-def lost(where: str, error: Exception) -> DataError:
-    """The sentence about a loader that failed, from the last line of what it says."""
+def explain_loader_error(where: str, error: Exception) -> DataError:
+    """Return the error about a loader that failed, from the last line of its message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     worker = next((line for line in lines if "worker" in line.lower()), "")
-    told = lines[-1] if lines else ""
+    message = lines[-1] if lines else ""
     if isinstance(error, ConnectionError | EOFError) or reports_dead_worker(error):
         return DataError(
-            f"a worker process that reads {where} has died ({worker or told}): it may have run "
+            f"a worker process that reads {where} has died ({worker or message}): it may have run "
             "out of memory or shared memory; use fewer `workers`"
         )
-    who = f"{worker.rstrip('.')}: " if worker and worker != told else ""
-    return Failed("a batch", f"{type(error).__name__}: {who}{told}").error(where)
+    prefix = f"{worker.rstrip('.')}: " if worker and worker != message else ""
+    reason = f"{type(error).__name__}: {prefix}{message}"
+    return ReadFailure("a batch", reason).to_error(where)
 
 
 def reports_dead_worker(error: Exception) -> bool:
-    """Return whether this is torch's report that a worker of a loader has died.
+    """Return True if this is torch's report that a worker of a loader has died.
 
     Torch raises it in a signal handler, so in whatever the training happens to be doing.
 
@@ -193,43 +193,44 @@ def reports_dead_worker(error: Exception) -> bool:
     return died and "worker" in text.lower()
 
 
-def _failed(what: str, error: Exception, hint: str = "") -> Failed:
-    return Failed(what, f"{type(error).__name__}: {one_line(error)}{hint}")
+def _describe_failure(item: str, error: Exception, hint: str = "") -> ReadFailure:
+    return ReadFailure(item, f"{type(error).__name__}: {one_line(error)}{hint}")
 
 
-class Draws:
-    """Random numbers of its own, for what is read bit by bit.
+class SeededDraws:
+    """A context with random numbers of its own, which may be entered again and again.
 
-    Inside a block, torch, numpy and Python draw what follows from a seed, and go on where the block
-    before stopped; outside nothing has changed.
+    Inside, torch, numpy and Python draw numbers that follow from a seed, and go on where the
+    previous block stopped; outside nothing has changed.
     """
 
     def __init__(self, seed: int) -> None:
         self._seed: int | None = seed
-        self._own = self._others = _states()
+        self._inside = self._outside = _get_states()
 
     def __enter__(self) -> None:
-        self._others = _states()
+        self._outside = _get_states()
         if self._seed is None:
-            _set_states(self._own)
+            _set_states(self._inside)
         else:
             _seed_all(self._seed)
             self._seed = None
 
     def __exit__(self, *_: object) -> None:
-        self._own = _states()
-        _set_states(self._others)
+        self._inside = _get_states()
+        _set_states(self._outside)
 
 
-def _drawing(seed: int) -> AbstractContextManager[None]:
-    """Inside, torch, numpy and Python draw what belongs to a seed; in a worker they may stay so."""
+def _seeded(seed: int) -> AbstractContextManager[None]:
+    """Return a context in which torch, numpy and Python draw from a seed."""
     if get_worker_info() is None:
-        return Draws(seed)
+        return SeededDraws(seed)
+    # a worker draws nothing else, so nothing is restored
     _seed_all(seed)
     return nullcontext()
 
 
-def _states() -> tuple[Any, ...]:
+def _get_states() -> tuple[Any, ...]:
     return torch.default_generator.get_state(), random.getstate(), np.random.get_state()
 
 
@@ -246,7 +247,7 @@ def _seed_all(seed: int) -> None:
 
 
 class Rereadable(ABC):
-    """What can be read again from its beginning, and is kept where it is small."""
+    """A source that can be read again from its beginning, and is kept if it is small."""
 
     where: str
     _kept: Batch | str | None = None
@@ -254,36 +255,36 @@ class Rereadable(ABC):
 
     @abstractmethod
     def once(self) -> Iterator[Batch]:
-        """All samples once, in order, with the same random numbers every time."""
+        """Yield all samples once, in order, with the same random numbers every time."""
 
     def held(self, most: int) -> Batch | str:
-        """All samples as one batch, which is kept; or why not."""
+        """Return all samples as one batch, which is kept; or the reason why not."""
         if self._kept is None or (isinstance(self._kept, str) and most > self._tried):
-            self._kept, self._tried = self._collected(most), most
+            self._kept, self._tried = self._read_all(most), most
         return self._kept
 
     @torch.inference_mode(mode=False)  # losses of what is kept may be differentiated later
-    def _collected(self, most: int) -> Batch | str:
-        parts: list[Batch] = []
+    def _read_all(self, most: int) -> Batch | str:
+        batches: list[Batch] = []
         size = 0
         for batch in self.once():
-            size += bytes_of(batch)
+            size += count_bytes(batch)
             if size > most:
                 return f"{self.where} takes more than {format_bytes(most)} in memory"
-            parts.append(batch)
+            batches.append(batch)
         try:
-            return joined(parts, self.where)
+            return join_batches(batches, self.where)
         except DataError as error:
             return str(error)
 
 
-def joined(parts: Sequence[Batch], where: str) -> Batch:
-    """Batches as one."""
-    if len(parts) == 1:
-        return parts[0]
+def join_batches(batches: Sequence[Batch], where: str) -> Batch:
+    """Concatenate batches."""
+    if len(batches) == 1:
+        return batches[0]
     try:
-        inputs = map_tensors(lambda *t: torch.cat(t), *(part.inputs for part in parts))
-        targets = map_tensors(lambda *t: torch.cat(t), *(part.targets for part in parts))
+        inputs = map_tensors(lambda *t: torch.cat(t), *(batch.inputs for batch in batches))
+        targets = map_tensors(lambda *t: torch.cat(t), *(batch.targets for batch in batches))
     except (RuntimeError, KeyError) as error:
         raise DataError(
             f"the batches of {where} must have the same shapes except for the number of samples "
@@ -292,14 +293,13 @@ def joined(parts: Sequence[Batch], where: str) -> Batch:
     return Batch(inputs, targets)
 
 
-def bytes_of(batch: Batch) -> int:
-    """The memory of a batch."""
-    size = 0
+def count_bytes(batch: Batch) -> int:
+    """Return the memory that a batch takes, in bytes."""
+    sizes: list[int] = []
 
-    def add(part: Tensor) -> Tensor:
-        nonlocal size
-        size += part.nbytes
-        return part
+    def add(tensor: Tensor) -> Tensor:
+        sizes.append(tensor.nbytes)
+        return tensor
 
     map_tensors(add, (batch.inputs, batch.targets))
-    return size
+    return sum(sizes)

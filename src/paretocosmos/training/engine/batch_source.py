@@ -22,7 +22,7 @@ from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.io.files import one_line
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import Source
-from paretocosmos.problems.streams.fields import BatchChecks, LabelRange
+from paretocosmos.problems.streams import BatchChecks, LabelRange
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.types import Batch, map_tensors
 

@@ -62,6 +62,7 @@ class BaseScores:
         table = Table.fit(rows.frame, categorical=categorical, weight=rows.weight)
         features, codes = table.transform(rows.frame), rows.truth[0]
         fitted = cls(table, _fit_classifier(base, features, rows), classes)
+        # a class must be in every fold, or a copy would not know it
         folds = min(FOLDS, int(np.bincount(codes, minlength=classes).min()))
         if folds < 2:
             raise DataError("with `base` every class needs 2 rows to train on, found 1: give more")
@@ -91,7 +92,7 @@ class BaseScores:
     def compute(self, features: Any) -> Floats:
         """Compute logits of two classes, log-probabilities of more, or the decision function."""
         if hasattr(self.model, "predict_proba"):
-            # a fold may lack a class, of which the classifier then knows nothing
+            # its columns follow the numbers of the classes that it knows
             probabilities = np.full((len(features), self.classes), MARGIN)
             probabilities[:, self.model.classes_] = self.model.predict_proba(features)
             logs: Floats = np.log(probabilities.clip(MARGIN, 1 - MARGIN))
@@ -110,6 +111,7 @@ def _fit_classifier(base: Any, features: Any, rows: Rows) -> Any:
             )
         settings["sample_weight"] = rows.weight
     with translate_errors("`base` could not be fitted"):
+        # a clone: the caller's classifier stays unfitted
         return clone(base).fit(features, rows.truth[0], **settings)
 
 

@@ -89,6 +89,7 @@ def read_features(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
             ``[n, features]``.
         reset: whether these are the rows it is fitted on.
     """
+    # scikit-learn's own message does not tell the way out
     if getattr(getattr(rows, "dtype", None), "kind", "") in ("U", "S"):
         raise DataError(
             "an array `X` must hold numbers, found text: give a pandas DataFrame, whose columns "
@@ -97,6 +98,7 @@ def read_features(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
     rows = as_pandas(rows)
     with translate_errors("" if reset else "give the columns that `fit` had"):
         if isinstance(rows, pd.DataFrame):
+            # names and number of columns only: a `Table` takes text, categories and missing values
             validate_data(estimator, rows, reset=reset, skip_check_array=True)
             frame = to_frame(rows)
             if reset:
@@ -213,6 +215,7 @@ def read_groups(
         if isinstance(getattr(sensitive, "dtype", None), pd.CategoricalDtype):
             columns = [pd.Categorical(sensitive)]  # whose categories have an order of their own
         frame = pd.DataFrame(dict(zip(names, columns, strict=True)))
+    # rows of weight 0 may lack a group
     frame = frame.loc[counts]
     missing = int(frame.isna().any(axis=1).sum())
     if missing:
@@ -254,6 +257,7 @@ def _check_index(sensitive: Any, rows: Any) -> None:
 def draw_seed(random_state: Any) -> int:
     """Draw the seed of a training from scikit-learn's `random_state`."""
     with translate_errors("`random_state` is a whole number, a RandomState, or None"):
+        # one draw from the caller's RandomState, so that a second fit differs from the first
         return int(check_random_state(random_state).randint(2**31 - 1))
 
 

@@ -157,6 +157,7 @@ def build_class_objectives(
         groups: how many groups of people there are, 0 if they are not known.
         fairness: the gap, by name or its class.
     """
+    # looked up even without groups: a name that is misspelt is refused in any case
     kind = find_gap(targets[0].answer, fairness, "`fairness` of a classifier")
     if len(targets) > 1:
         return tuple(build_loss(t.answer, head=t.name) for t in targets)
@@ -224,6 +225,7 @@ def build_number_metrics(targets: Sequence[Numbers], groups: int, loss: str) -> 
         metrics[f"over_rate{suffix}"] = partial(_compute_over_rate, output=output, target=label)
     if groups and len(targets) == 1:
         for name, gap in fairness_objectives("numbers").items():
+            # both gaps, whichever of them is traded
             objective = build_gap(gap, groups, _get_power(loss))
             metrics[name] = InUnit(objective, targets[0].scale).score
     return metrics

@@ -59,6 +59,7 @@ class Classes:
 
     def predict(self, logits: Tensor, threshold: float = 0.5) -> Column:
         """Turn logits ``[n, width]`` into classes ``[n]``; of two, by a threshold."""
+        # compared as logits: a sigmoid rounds those beyond 37 to 1
         offset = math.log(threshold / (1 - threshold))
         codes = logits.argmax(dim=1) if self.width > 1 else (logits[:, 0] > offset).long()
         classes: Column = self.classes[codes.numpy()]
@@ -154,6 +155,7 @@ def encode_classes(
     """Return targets that are classes, and every row's class, numbered."""
     targets, codes = [], []
     for name, column in zip(names, columns, strict=True):
+        # also `None` and `pd.NA` among objects
         unknown = pd.isna(column)
         if column.dtype.kind == "f":
             unknown |= np.isinf(column)

@@ -23,6 +23,7 @@ from paretocosmos.estimators.inputs import Rows, drop_equal_weights
 from paretocosmos.estimators.objectives import InUnit
 from paretocosmos.estimators.targets import Numbers, Target
 from paretocosmos.evaluation.evaluate import evaluate
+from paretocosmos.evaluation.samples import map_batch
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto import Front
@@ -40,7 +41,7 @@ from paretocosmos.problems.tables import (
 from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.fit import fit
 from paretocosmos.training.progress import Progress, show_bars
-from paretocosmos.types import Batch, Metric, Outputs, map_tensors
+from paretocosmos.types import Batch, Metric, Outputs
 
 HELD_OUT: tuple[Split, ...] = ("val", "test")
 # A reference point for losses of standardised things, as for the paper's tables.
@@ -109,7 +110,7 @@ def build_problem(
         val_batch = _encode_batch(val, table, targets)
     train_batch = _encode_batch(train, table, targets)
     if repeat > 1:
-        train_batch = _map_batch(
+        train_batch = map_batch(
             train_batch, lambda values: values.repeat(repeat, *[1] * (values.ndim - 1))
         )
     names = [objective.name for objective in objectives]
@@ -136,12 +137,8 @@ def drop_repeats(problem: TableProblem | RowsProblem, repeat: int) -> TableProbl
     """Return a problem with each training row once, where an epoch passes over it several times."""
     train = problem.splits["train"]
     once = len(train) // repeat
-    kept = _map_batch(train, lambda values: values[:once])
+    kept = map_batch(train, lambda values: values[:once])
     return replace(problem, splits={**problem.splits, "train": kept})
-
-
-def _map_batch(batch: Batch, function: Callable[[Tensor], Tensor]) -> Batch:
-    return Batch(map_tensors(function, batch.inputs), map_tensors(function, batch.targets))
 
 
 def _encode_batch(rows: Rows, table: Table, targets: Sequence[Target]) -> Batch:
@@ -212,6 +209,7 @@ def merge_equal_rows(rows: Rows) -> Rows:
     ]
     others = [*rows.truth, *([] if rows.groups is None else [rows.groups])]
     columns += [np.unique(values, return_inverse=True)[1] for values in others]
+    # sorted by content, so that the order of the rows given does not matter
     _, index, kind = np.unique(
         np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True
     )

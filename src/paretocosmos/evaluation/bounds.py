@@ -86,6 +86,7 @@ class BoundRows:
         if task.at_rays is None:
             return
         splits = [problem.split("train"), problem.split("val")]
+        # the heads do not depend on the ray: one pass serves every choice
         outputs = cache.get("pooled", lambda: [predict_rows(task, problem, s) for s in splits])
         self._at_rays = task.at_rays
         self._outputs: Outputs = map_tensors(lambda *parts: torch.cat(parts), *outputs)
@@ -117,6 +118,7 @@ class BoundRows:
 
     def _count_gaps(self, rays: Tensor) -> dict[str, Array]:
         """Return every gap ``[N]`` at rays ``[N, J]``."""
+        # rays times rows in one pass, so that memory does not grow with the number of rays
         size = max(1, DECISIONS // len(next(iter(self._targets.values()))))
         scores: dict[str, list[Tensor]] = {name: [] for name in self.pooled}
         with torch.inference_mode():
@@ -131,6 +133,7 @@ def _is_rate_gap(metric: Metric) -> bool:
     objective = getattr(metric, "__self__", None)
     if not isinstance(objective, Objective) or metric != objective.score:
         return False
+    # a gap at another threshold is still a gap between rates
     plain = objective.inner if isinstance(objective, AtThreshold) else objective
     return isinstance(plain, RateObjective) and plain.linear
 
@@ -166,6 +169,7 @@ def choose_with_confidence(
     for objectives, samples in load_samples_for(model, problem, "val"):
         both = collect_outputs(model, problem, samples, rays, purpose="a confidence", cache=cache)
         predicted |= dict.fromkeys([*(o.name for o in objectives), *problem.metrics], both)
+    # Bonferroni: each of several bounds is tested at its share of the risk
     risk = (1 - (criteria.confidence or 0.95)) / len(criteria.bounds())
     tests = [
         BoundTest(
@@ -174,6 +178,7 @@ def choose_with_confidence(
         for name, bound, side in criteria.bounds()
     ]
     passing = [test.find_passing() for test in tests]
+    # a ray has to pass the tests of all bounds
     common = [k for k in range(len(front)) if all(k in limits for limits in passing)]
     if not common:
         failed = [test for test, limits in zip(tests, passing, strict=True) if not limits]
@@ -235,6 +240,7 @@ class BoundTest:
         else:
             is_gap = self.moments_at(0) is not None and self.side > 0
             weight = (-1 if is_gap else 1) * self.front.rays[:, 0]
+        # a constant classifier passes any test of a gap, and is of no use
         skipped = find_constant(self.front) & (not self.allow_constant)
         order = np.argsort(-weight, kind="stable")
         return [int(k) for k in order if not skipped[k]]
@@ -249,6 +255,7 @@ class BoundTest:
             self.outputs_at(k),
             self.targets,
             score_batch=self.problem.score_batch,
+            # the end of a two-sided interval at this level is the limit of a one-sided test
             level=2 * self.confidence - 1,
             chosen=True,
         )

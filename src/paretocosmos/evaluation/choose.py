@@ -156,6 +156,7 @@ def choose_point(
         cache: outputs of this network on this problem's data, which later choices take from it.
     """
     decided = MIDDLE if threshold is None else threshold
+    # with a confidence, a threshold picked on these rows would need a correction of its own
     searches = threshold is None and criteria.confidence is None and takes_threshold(problem)
     deciding = at_threshold(problem, decided)
     rows = BoundRows(model, deciding, criteria, cache)
@@ -238,10 +239,12 @@ def _warn_below_constant(point: Point, problem: Problem, *, bounded: bool) -> No
 def _compute_constant_accuracy(problem: Problem) -> float | None:
     """Return the accuracy of the best constant classifier on val; `None` if it is not known."""
     accuracy, classes = problem.metrics.get("accuracy"), problem.outputs
+    # of several heads, or of rows that are read from a source, it is not computed
     if accuracy is None or not isinstance(classes, int) or problem.source("val") is not None:
         return None
     rows = split_of(problem, "val")
     answers = torch.tensor([[-1.0], [1.0]]) if classes == 1 else torch.eye(classes)
+    # [answers, rows, outputs]: the same logits for every row, scored as if answers were rays
     everybody = answers.unsqueeze(1).expand(-1, len(rows), -1).to(first(rows.inputs).device)
     scores = compute_score(accuracy, everybody, rows.targets, problem.score_batch)
     return float(scores.max())
@@ -258,6 +261,7 @@ def _evaluate_ray(
 ) -> Point:
     """Evaluate one ray on a split, with intervals: those of a ray `chosen` on that split or not."""
     rays, size = torch.tensor([ray]), problem.score_batch
+    # objectives may have rows of their own: a table and intervals for each share
     tables: list[Tensor] = []
     ends: dict[str, tuple[float, float]] = {}
     for objectives, samples in load_samples_for(model, problem, split):

@@ -84,6 +84,7 @@ def diagnose(
         learned: whether the network learned what a ray means, so that it can fail to; else the
             order of its front is all that is examined.
     """
+    # with J objectives the simplex has J - 1 directions
     count = min(len(front_val), RAYS * (front_val.objectives - 1))
     front = front_val.take(np.linspace(0, len(front_val) - 1, count).round().astype(int))
     rays = torch.from_numpy(front.rays.copy())
@@ -203,6 +204,7 @@ def _find_dominated(front: Front, order: Array, losses: Mapping[str, float]) -> 
 
     The others may be small because they are solved, so their weights must have no effect, too.
     """
+    # a loss that is large is no fault as long as the weights of the others have an effect
     by_name = dict(zip(front.names, order, strict=True))
     total = math.fsum(losses.values())
     problems = []

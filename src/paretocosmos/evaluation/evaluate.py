@@ -79,6 +79,7 @@ def evaluate(
     (5, 2)
     """
     count = len(problem.objectives)
+    # a closed-form adjustment is defined at the corners; a conditioned network is not trained there
     ends = getattr(model, "includes_ends", False)
     checked = even_rays(rays, count, ends=ends) if isinstance(rays, int) else as_rays(rays, count)
     shares = load_samples_for(model, problem, check_split(split))
@@ -179,6 +180,7 @@ def collect_outputs(
         if samples.whole is not None:
             outputs = _predict_whole(model, problem, samples, rays, cache)
             return outputs, samples.whole.targets
+        # read from a source: the outputs of all batches are kept, the samples are not
         collected = CollectedSamples(purpose, "hold out fewer samples")
         for batch in samples:
             with samples.explained():
@@ -357,6 +359,7 @@ def _sum_scores(
                     for _ in ray_groups
                 ]
                 shared = scores[0][0].adds_up
+            # scores that do not add up need all outputs in every process
             rows = processes.share(len(batch)) if shared else slice(0, len(batch))
             # every process has all samples where there are fewer than processes
             share = 1 / processes.count if shared and len(batch) < processes.count else 1.0
@@ -372,6 +375,7 @@ def _sum_scores(
         start += len(batch)
     if not scores:
         raise DataError("a front needs at least one batch, found none: check the loader")
+    # only sums cross between processes, whatever the number of samples
     total = partial(processes.total, samples=processes.count) if shared else list
     by_group = [[summed.table(total=total) for summed in of_group] for of_group in scores]
     return [torch.cat(tables, dim=1) for tables in zip(*by_group, strict=True)]

@@ -83,6 +83,7 @@ def compute_share_interval(
     squared = NormalDist().inv_cdf((1 + level) / 2) ** 2
     middle = (share + squared / (2 * size)) / (1 + squared / size)
     spread = np.sqrt(share * (1 - share) / size + squared / (4 * size**2))
+    # never beyond 0 and 1, unlike the normal interval at shares close to them
     half = np.sqrt(squared) * spread / (1 + squared / size)
     return np.clip(middle - half, 0, share), np.clip(middle + half, share, 1)
 
@@ -145,11 +146,13 @@ class Pairs:
         both = np.stack([moments[..., first, :], moments[..., second, :]], axis=-2)
         both = both.reshape(*moments.shape[:-3], -1, 2, 3).astype(np.float64)
         mean = both[..., 0] / both[..., 2]
+        # d is then never negative, and its sign needs no cases below
         reversed_pairs = (mean[..., 0] < mean[..., 1])[..., None, None]
         both = np.where(reversed_pairs, both[..., ::-1, :], both)
         self._sums, squares, self._sizes = np.moveaxis(both, -1, 0)
         means = self._sums / self._sizes
         self.differences: Array = means[..., 0] - means[..., 1]
+        # an average of 0 or 1 has a variance that follows from its mean; others have their own
         self._shares = bool(np.allclose(self._sums, squares))
         spread = np.maximum(squares / self._sizes - means**2, 0)
         self._constant: Array = np.sqrt((spread / np.maximum(self._sizes - 1, 1)).sum(axis=-1))
@@ -167,6 +170,7 @@ class Pairs:
             reach: standard errors to the end, by how many standard errors the gap there is.
             below: the lower end instead of the upper.
         """
+        # a rate differs by 1 at most; a mean by anything, so ten standard errors stand for infinity
         largest = 1.0 if self._shares else self.differences + 10 * self._constant
         inner = self.differences
         furthest = outer = np.zeros_like(inner) + (0.0 if below else largest)
@@ -175,6 +179,7 @@ class Pairs:
             error = np.maximum(self.compute_error(gap), TINY)
             return np.asarray(np.abs(self.differences - gap) > reach(gap / error) * error)
 
+        # where even the furthest value is not rejected, it is the end
         unbounded = ~is_rejected(outer)
         for _ in range(STEPS):
             middle = (inner + outer) / 2
@@ -191,12 +196,14 @@ def _compute_error(counts: Array, sizes: Array, gap: Array) -> Array:
     """
     (count_1, count_2), (size_1, size_2) = np.moveaxis(counts, -1, 0), np.moveaxis(sizes, -1, 0)
     rate_1, rate_2, ratio = count_1 / size_1, count_2 / size_2, size_2 / size_1
+    # the likelihood equation of the higher rate: a x^3 + b x^2 + c x + d = 0
     a = 1 + ratio
     b = -(a + rate_1 + ratio * rate_2 + gap * (ratio + 2))
     c = gap**2 + gap * (2 * rate_1 + a) + rate_1 + ratio * rate_2
     d = -rate_1 * gap * (1 + gap)
     v = (b / (3 * a)) ** 3 - b * c / (6 * a**2) + d / (2 * a)
     u = np.sqrt(np.maximum((b / (3 * a)) ** 2 - c / (3 * a), 0)) * np.where(v < 0, -1, 1)
+    # rounding puts it beyond 1 where the root is double
     cosine = np.clip(v / np.where(u == 0, 1, u**3), -1, 1)
     higher = 2 * u * np.cos((np.pi + np.arccos(cosine)) / 3) - b / (3 * a)
     higher = np.clip(higher, gap, 1)

@@ -67,6 +67,7 @@ class Samples:
         count = 0
         for batch in self._read():
             count += len(batch)
+            # one batch at a time: the split may be larger than memory
             yield move_to_evaluate(batch, self._device, self._dtype)
         self._check_count(count)
 
@@ -103,7 +104,7 @@ class Samples:
             rows = slice(-start % step, None, step)  # every `step`th sample of all batches
             start += len(batch)
             # clones, or a few samples would keep the memory of the batch
-            samples = _map_batch(slice_rows(batch, rows), torch.clone)
+            samples = map_batch(slice_rows(batch, rows), torch.clone)
             if len(samples) and (not chosen or _list_sizes(samples) == _list_sizes(chosen[0])):
                 chosen.append(samples)
         assert self._source is not None
@@ -170,7 +171,7 @@ def to_device(tensor: Tensor, *, device: torch.device, dtype: torch.dtype | None
 
 def move_batch(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
     """Move a batch to a device, its floats as that type."""
-    return _map_batch(batch, partial(to_device, device=device, dtype=dtype))
+    return map_batch(batch, partial(to_device, device=device, dtype=dtype))
 
 
 def move_to_evaluate(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
@@ -183,12 +184,13 @@ def move_to_evaluate(batch: Batch, device: torch.device, dtype: torch.dtype | No
 
 def thin_batch(batch: Batch, most: int) -> Batch:
     """Return so many samples at most, evenly spread; not a copy, since a split may be large."""
+    # a stride, since neighbours in a file are often alike
     return slice_rows(batch, slice(None, None, -(-len(batch) // most)))
 
 
 def slice_rows(batch: Batch, rows: slice) -> Batch:
     """Return some samples of a batch; not a copy."""
-    return _map_batch(batch, lambda tensor: tensor[rows])
+    return map_batch(batch, lambda tensor: tensor[rows])
 
 
 def _list_sizes(batch: Batch) -> list[torch.Size]:
@@ -199,9 +201,10 @@ def _list_sizes(batch: Batch) -> list[torch.Size]:
         sizes.append(tensor.shape[1:])
         return tensor
 
-    _map_batch(batch, add_size)
+    map_batch(batch, add_size)
     return sizes
 
 
-def _map_batch(batch: Batch, function: Callable[[Tensor], Tensor]) -> Batch:
+def map_batch(batch: Batch, function: Callable[[Tensor], Tensor]) -> Batch:
+    """Apply a function to all tensors of a batch."""
     return Batch(map_tensors(function, batch.inputs), map_tensors(function, batch.targets))

@@ -54,6 +54,7 @@ def build_front(
 
 def compute_score(metric: Metric, outputs: Outputs, targets: Targets, size: int | None) -> Tensor:
     """Compute one number per ray: from outputs ``[N, B, ...]`` to ``[N]``."""
+    # all rays at once; targets are shared, not repeated
     per_ray = torch.vmap(metric, in_dims=(0, None))
     if size is None:
         return per_ray(outputs, targets)
@@ -110,6 +111,7 @@ class CollectedSamples:
             return head
 
         map_tensors(add_bytes, outputs)
+        # a clear refusal before memory runs out
         if self._bytes > MOST_BYTES:
             raise DataError(
                 f"{self._purpose} cannot be computed batch by batch and keeps all outputs of a "
@@ -168,6 +170,7 @@ class StreamingScores:
     ) -> None:
         self._names = [objective.name for objective in objectives] + list(metrics)
         self._metrics = [objective.score for objective in objectives] + list(metrics.values())
+        # `None` for a metric that does not add up
         self._streaming = [streamed(metric) for metric in self._metrics]
         self._batch = score_batch
         self._sums: dict[int, Tensor] = {}  # by the index of the metric
@@ -193,6 +196,7 @@ class StreamingScores:
         for index, streaming in enumerate(self._streaming):
             if streaming is not None:
                 sums = torch.vmap(streaming.sums, in_dims=(0, None))(outputs, targets).double()
+                # once, on the first block: a wrong `sums` would be wrong there already
                 if index not in self._sums:
                     self._check_sums(index, torch.vmap(streaming.finish)(sums), outputs, targets)
                 self._add_sums(index, sums * share)
@@ -215,6 +219,7 @@ class StreamingScores:
             return self._compute_mean_of_batches()
         if not self._sums and not self._samples:
             raise DataError("a front needs at least one batch, found none: check the loader")
+        # one exchange between processes for all metrics
         sums = dict(zip(self._sums, total(list(self._sums.values())), strict=True))
         outputs, targets = ({}, {}) if self.adds_up else self._samples.join(gather)
         rows = []

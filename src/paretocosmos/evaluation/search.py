@@ -93,6 +93,7 @@ def _add_by_planes(front: Front, evaluate: Evaluate, criteria: Criteria, evaluat
     limit = len(front) + evaluations
     while len(front) < limit and radius > RESOLUTION:
         best = _find_best_or_closest(front, criteria)
+        # uniform on the simplex, then shrunk towards the best ray
         toward = sample_rays(CANDIDATES, front.objectives, generator=generator).double().numpy()
         rays = front.rays[best] + radius * (toward - front.rays[best])
         # among those evaluated, since a knee or a weight is measured by the whole front
@@ -128,6 +129,7 @@ def _predict_by_plane(front: Front, best: int, rays: Array) -> Front:
 
 def _find_best_or_closest(front: Front, criteria: Criteria, *, first: int = 0) -> int:
     """Return the best point from an index on, or the one closest to the bounds."""
+    # costs are compared only among points that keep the bounds
     cost = np.where(find_feasible(front, criteria), compute_cost(front, criteria), np.inf)[first:]
     if np.isfinite(cost).any():
         return first + int(np.lexsort((front.values[first:, 0], cost))[0])

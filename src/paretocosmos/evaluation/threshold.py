@@ -169,6 +169,7 @@ def find_threshold(
         The point on the validation data and its threshold, or `None`.
     """
     asked = _select_by_decisions(problem, criteria)
+    # 0.5 keeps the bounds, and what is maximised or minimised is no decision
     if better_than is not None and asked is not criteria:
         return None  # no threshold changes the score that is maximised
     # on validation rows, where bounds on thresholds are judged whatever the network is
@@ -229,6 +230,7 @@ def _try_thresholds(
     positive = targets["label"].reshape(-1).cpu() > 0.5
     weight = targets.get("weight", torch.ones(len(positive))).reshape(-1).double().cpu()
     base = float((positive * weight).sum() / weight.sum())
+    # by the share of positive decisions, so that candidates are even however logits are scaled
     shares = np.linspace(LEAST * base, 1 - LEAST * (1 - base), CANDIDATES)
     asked_names = {*asked.max, *asked.min, asked.maximize, asked.minimize}
     metrics = [n for n in problem.metrics if n in asked_names and n not in problem.names]
@@ -274,6 +276,7 @@ def _score_thresholds(
         offsets = torch.tensor([compute_logit(t) for t in tried]).to(logits)
         moved = logits.unsqueeze(0) - offsets.reshape(-1, *[1] * logits.ndim)
         positive = ((moved.flatten(1) > 0).double().cpu() @ weight / weight.sum()).numpy()
+        # quantiles of equal probabilities can still decide all rows alike
         allowed = (positive > 0) & (positive < 1)
         allowed &= (positive >= shares[0]) & (positive <= shares[-1])
         column = {"place": np.full(int(allowed.sum()), float(ray_index))}
@@ -312,5 +315,6 @@ def _select_by_decisions(problem: Problem, criteria: Criteria) -> Criteria | Non
 
 def _round_probability(probability: float) -> float:
     """Round a probability to four digits of its distance to 0 or to 1."""
+    # four digits are what a person can be told, and as exact close to 1 as close to 0
     inside = min(max(probability, 1e-6), 1 - 1e-6)
     return float(f"{inside:.4g}") if inside < 0.5 else round(1 - float(f"{1 - inside:.4g}"), 10)

@@ -194,6 +194,7 @@ def _read_heads(outputs: Outputs) -> tuple[Tensor, Tensor]:
             f"`{GROUPS_IF_NEGATIVE}` and `{GROUPS_IF_POSITIVE}`, found {described}: leave "
             "`conditioning` out, or leave `backbone` out"
         )
+    # names, not positions: a backbone may give its heads in any order
     label_logits = outputs[LABEL].squeeze(-1)
     group_logits = torch.stack([outputs[GROUPS_IF_NEGATIVE], outputs[GROUPS_IF_POSITIVE]], dim=-2)
     return label_logits, joint_probabilities(label_logits, group_logits)

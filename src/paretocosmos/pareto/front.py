@@ -81,6 +81,7 @@ class Front:
             ("metrics", MappingProxyType(metrics)),
             ("provenance", MappingProxyType(dict(self.provenance))),
         ):
+            # the dataclass is frozen, for this method too
             object.__setattr__(self, key, value)
 
     def __len__(self) -> int:
@@ -196,6 +197,7 @@ class Front:
         """
         from paretocosmos.pareto import selection
 
+        # `selection` imports this module
         checked = selection.Criteria.from_options(criteria)
         if checked.confidence is not None:
             raise ConfigurationError(

@@ -53,6 +53,7 @@ def sample_rays(
         )
     if isinstance(generator, int):
         generator = torch.Generator().manual_seed(generator)
+    # float64, for the digits of log(U) / alpha where alpha is small
     concentration = torch.tensor(check_alpha(alpha, objectives), dtype=torch.float64)
     shape = concentration.expand(count, objectives)
     # Gamma(a) = Gamma(a + 1) * U^(1/a), kept as a logarithm: for a small alpha the plain draws
@@ -165,6 +166,7 @@ def as_rays(
         )
     total = tensor.sum(dim=1, keepdim=True)
     worst = float(total[(total - 1).abs().argmax()])
+    # left as they are: dividing would change rays that were read from a file by a digit
     if abs(worst - 1) <= CLOSE:
         return tensor
     problem = f"the entries of a ray sum to 1, found a sum of {worst:g}"
@@ -299,6 +301,7 @@ def stratified_rays(
         )
     concentration = check_alpha(alpha, objectives)
     shape = (steps, groups, objectives - 1)
+    # a random permutation of the G strata for each step and entry
     order = torch.rand(shape, generator=generator, dtype=torch.float64).argsort(dim=1)
     within = torch.rand(shape, generator=generator, dtype=torch.float64)
     uniform = ((order + within) / groups).flatten(0, 1).numpy()
@@ -322,6 +325,7 @@ def _tabulate_beta(a: float, b: float) -> tuple[npt.NDArray[np.float64], npt.NDA
     has poles.
     """
     middle, width = np.log(a / b), 9 * np.sqrt(1 / a + 1 / b)
+    # as wide as the tails of x^a and (1 - x)^b, beyond which the density is 0 in float64
     logits = np.linspace(middle - TAIL / a - width, middle + TAIL / b + width, POINTS)
     # log x and log(1 - x), whichever is near 0 to full precision
     log_density = -a * np.logaddexp(0, -logits) - b * np.logaddexp(0, logits)

@@ -52,6 +52,7 @@ def tchebycheff_loss(losses: Tensor, ray: Tensor, *, smoothing: float = 0.0) -> 
     _check_smoothing(smoothing)
     if smoothing == 0:
         return (ray * losses).amax(dim=-1)
+    # logsumexp, as exp(r L / mu) overflows for a small mu
     return smoothing * torch.logsumexp(ray * losses / smoothing, dim=-1)
 
 

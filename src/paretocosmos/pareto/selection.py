@@ -79,6 +79,7 @@ class Criteria:
     def __post_init__(self) -> None:
         for role in ("max", "min"):
             object.__setattr__(self, role, _check_named(role, getattr(self, role)))
+        # not by truth: an array of weights has none
         used = [n for n in KINDS if not (getattr(self, n) is None or getattr(self, n) is False)]
         if len(used) > 1:
             raise ConfigurationError(
@@ -100,6 +101,7 @@ class Criteria:
 
     def _check_confidence(self) -> None:
         value: object = self.confidence
+        # a bool is a number for Python
         if value is None:
             return
         if isinstance(value, bool) or not isinstance(value, Real) or not 0.5 < float(value) < 1:
@@ -113,6 +115,7 @@ class Criteria:
 
     def bounds(self) -> list[tuple[str, float, int]]:
         """List the bounds: name, number, and 1 for an upper or -1 for a lower bound."""
+        # the side is a factor: side * value <= side * bound holds for both kinds
         upper = [(name, value, 1) for name, value in self.max.items()]
         return upper + [(name, value, -1) for name, value in self.min.items()]
 
@@ -264,6 +267,7 @@ def _gives_same_answer(metrics: Mapping[str, Array] | Mapping[str, float], count
 
 def _scale_values(front: Front) -> Array:
     """Scale every objective to 0 at the best and 1 at the worst non-dominated point."""
+    # dominated points would stretch the scale by values that nobody would choose
     values = front.values[front.non_dominated]
     if not len(values):
         return np.full(front.values.shape, np.nan)
@@ -274,6 +278,7 @@ def _scale_values(front: Front) -> Array:
 
 def _compute_distance(front: Front, near: Mapping[str, float] | Sequence[float]) -> Array:
     """Return the distance of every point to given values, each divided by its extent."""
+    # each is divided by its extent, or the objective in the largest unit would decide
     named = near if isinstance(near, Mapping) else dict(zip(front.names, near, strict=True))
     total = np.zeros(len(front))
     for name, value in named.items():
@@ -299,6 +304,7 @@ def _explain_infeasibility(front: Front, criteria: Criteria, cost: Array) -> str
     if not criteria.bounds():
         return f"only constant classifiers have a number to choose by on {front.split}"
     bounds = criteria.describe_bounds()
+    # the bounds alone, to tell whether it is they that nobody keeps
     kept = find_feasible(front, Criteria(max=criteria.max, min=criteria.min, allow_constant=True))
     if (kept & (criteria.allow_constant | ~same)).any():
         return (
@@ -326,6 +332,7 @@ def find_neighbours(rays: Array, index: int) -> list[tuple[Array, int | None]]:
     directions, twice. The corners count as rays, so that one can go on beyond the outermost.
     """
     objectives = rays.shape[1]
+    # beyond the outermost rays one can go as far as the corners
     candidates = np.concatenate([rays, np.eye(objectives)])
     distances = np.abs(candidates - rays[index]).max(axis=1)
     if objectives == 2:

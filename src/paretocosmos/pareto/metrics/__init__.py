@@ -127,6 +127,7 @@ def front_report(
     (1.0, [2.0, 2.0])
     """
     by_objective = {"monotonicity": monotonicity(front), "range": range_covered(front)}
+    # the whole front is as good as its worst objective
     numbers = {
         "monotonicity": float(by_objective["monotonicity"].min()),
         "dominated_share": dominated_share(front, draws),
@@ -143,6 +144,7 @@ def front_report(
             "range_covered": float(by_objective["range_covered"].min()),
             "igd_plus": igd_plus(front, separate, scale=scale),
         }
+    # two names, as a share of the own box says nothing of another front
     box = "own" if separate is None else "separate"
     numbers |= {
         "expected_utility": expected_utility(front),

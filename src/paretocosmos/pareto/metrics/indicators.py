@@ -52,6 +52,7 @@ def hypervolume(
             f"{values.shape} and {point.shape}"
         )
     point = np.broadcast_to(point, values.shape[1:])
+    # also leaves out NaN, of which moocore would make a NaN
     inside = values[(values < point).all(axis=1)]
     if len(inside) == 0:
         warnings.warn(
@@ -182,6 +183,7 @@ def range_covered(front: Front, reference: Front | None = None) -> Array:
         return high - low
     check_same_objectives(front, reference, "reference")
     least, most = box_of(reference)
+    # NaN, not infinity, where the other front is a point
     extent = most - least
     share: Array = (high - low) / np.where(extent > 0, extent, np.nan)
     return share
@@ -205,6 +207,7 @@ def spacing(front: Front) -> float:
     if len(values) < 3:
         return 0.0
     distance = np.abs(values[:, None] - values[None]).sum(axis=2)
+    # a point is no neighbour of its own
     np.fill_diagonal(distance, np.inf)
     return float(distance.min(axis=1).std(ddof=1))
 
@@ -293,6 +296,7 @@ def igd_plus(front: Front, reference: Front, *, scale: npt.ArrayLike | None = No
 def _spread_weights(objectives: int) -> Array:
     """Return weights ``[n, J]`` that fill the simplex evenly."""
     if objectives == 2:
+        # midpoints: the error of the integral falls with the square of their number
         first = (np.arange(EVEN) + 0.5) / EVEN
         return np.stack([first, 1 - first], axis=1)
     return np.random.default_rng(0).dirichlet(np.ones(objectives), DRAWN)

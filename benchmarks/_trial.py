@@ -11,7 +11,7 @@ from torch import Tensor
 
 from benchmarks.random_images import random_faces
 from paretocosmos.methods import Cosmos, Method, Uniform
-from paretocosmos.nn.backbones.efficientnet import EfficientNet
+from paretocosmos.nn.backbones import EfficientNet
 from paretocosmos.nn.conditioning import Conditioning, TransposedConv, Unconditioned
 from paretocosmos.training.engine import (
     Engine,

@@ -17,7 +17,7 @@ from pathlib import Path
 Path(__file__).with_suffix(".mark").touch()
 
 from paretocosmos import load_problem
-from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.backbones import Mlp
 from paretocosmos.nn.conditioning import Concat
 from paretocosmos.methods import Cosmos
 

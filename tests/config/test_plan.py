@@ -15,7 +15,7 @@ from paretocosmos.config.plan import Plan
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.methods import Cosmos, Gram, Method, State
-from paretocosmos.nn.backbones.lenet import LeNet
+from paretocosmos.nn.backbones import LeNet
 from paretocosmos.nn.conditioning import Concat, TransposedConv
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import sample_rays

@@ -14,7 +14,7 @@ from torch import nn
 from paretocosmos.config.build import as_built
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import RunError
-from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.backbones import Mlp
 from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.registry import Spec
 from paretocosmos.runs.load import load_run

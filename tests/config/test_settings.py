@@ -21,7 +21,7 @@ from paretocosmos.config.settings import (
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Cosmos, Linear
-from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.backbones import Mlp
 from paretocosmos.nn.conditioning import Concat
 from paretocosmos.problems.table import table
 from paretocosmos.registry import Spec

@@ -17,8 +17,7 @@ from paretocosmos import evaluate
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import move_batch, move_to_evaluate, predict_at_rays, samples
-from paretocosmos.nn.backbones.lenet import LeNet
-from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.backbones import LeNet, Mlp
 from paretocosmos.nn.conditioning import Concat, TransposedConv
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import even_rays

@@ -13,9 +13,7 @@ from torch import Tensor, nn
 from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.export import Exported, export
-from paretocosmos.nn.backbones.lenet import LeNet
-from paretocosmos.nn.backbones.mlp import Mlp
-from paretocosmos.nn.backbones.tabular import Tabular
+from paretocosmos.nn.backbones import LeNet, Mlp, Tabular
 from paretocosmos.nn.conditioning import Concat, Conditioning, PerRayEnsemble
 from paretocosmos.runs.run import Run
 

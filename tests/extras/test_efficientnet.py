@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from paretocosmos import condition, fit, load_run
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, WeightsWarning
-from paretocosmos.nn.backbones.efficientnet import EfficientNet
+from paretocosmos.nn.backbones import EfficientNet
 from paretocosmos.nn.conditioning import PerRayEnsemble, TransposedConv
 from paretocosmos.nn.norms import FrozenNorm
 from paretocosmos.objectives import BinaryCrossEntropy

@@ -12,7 +12,7 @@ from paretocosmos.fairness import (
     adjusted_logits,
     joint_probabilities,
 )
-from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.backbones import Mlp
 from paretocosmos.objectives import DemographicParity
 
 ROWS = 12

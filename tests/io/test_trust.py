@@ -12,7 +12,7 @@ from paretocosmos import evaluate, fit, load_problem, load_run
 from paretocosmos.errors import ConfigurationError, RunError, UntrustedError
 from paretocosmos.export import export
 from paretocosmos.io.trust import check_names, check_trust, modules_of
-from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.backbones import Mlp
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.runs.record import load_record, read_record

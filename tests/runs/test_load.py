@@ -13,7 +13,7 @@ from tests.strangers import change
 from paretocosmos import fit, load_run
 from paretocosmos.cli.summary import print_run
 from paretocosmos.errors import ConfigurationError, RunError
-from paretocosmos.nn.backbones.tabular import Tabular
+from paretocosmos.nn.backbones import Tabular
 from paretocosmos.runs import checkpoint, save_tensors
 
 

@@ -175,7 +175,7 @@ class GroupedNetwork(nn.Module):
 
     def __init__(self, network: ExportedNetwork) -> None:
         super().__init__()
-        self.whole = network
+        self.whole = network  # the name is part of the exported file: its weights are `whole....`
 
     def forward(self, x: Tensor, preference: Tensor) -> tuple[Tensor, ...]:
         """Rows ``[G, K, ...]`` and preferences ``[G, J]`` to outputs ``[G * K, ...]``."""

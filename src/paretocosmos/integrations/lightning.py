@@ -234,9 +234,10 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         batches = self.weighting.to_batches(data)
         for number, batch in enumerate(batches):
             if batch is not None:
-                ready = self._transfer(batch) if transfer else batch
+                # batches of the Trainer are on the device already
+                moved = self._transfer(batch) if transfer else batch
                 objective = number if len(batches) > 1 else ALL
-                evaluator.add(tallies, self.model, ready, objective=objective)
+                evaluator.add(tallies, self.model, moved, objective=objective)
 
     def _transfer(self, batch: Batch) -> Batch:
         """Move a batch to the network's device and type, as the Trainer does."""

@@ -6,7 +6,8 @@ import pytest
 
 from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.backbones.efficientnet import VARIANTS, EfficientNet
+from paretocosmos.nn.backbones import EfficientNet
+from paretocosmos.nn.backbones.efficientnet import VARIANTS
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 31, 64), (3, 64, 31), (0, 64, 64), (1, 3, 64, 64)])

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.backbones import lenet
-from paretocosmos.nn.backbones.lenet import ConvPool, LeNet
+from paretocosmos.nn.backbones import LeNet, lenet
+from paretocosmos.nn.backbones.lenet import ConvPool
 from paretocosmos.nn.conditioning import Film, TransposedConv
 from paretocosmos.runtime.device import to_device_layout
 

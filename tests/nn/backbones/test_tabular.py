@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.backbones.tabular import Scale, Shift, Tabular, average_members
+from paretocosmos.nn.backbones import Tabular
+from paretocosmos.nn.backbones.tabular import Scale, Shift, average_members
 from paretocosmos.types import Batch
 
 KNOTS = ((-1.0, 0.0, 0.001, 2.0), (), (0.5, 0.75))

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from paretocosmos import Conditioning, condition, cosmos_loss, fit, load_problem, registry
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones import Mlp
-from paretocosmos.nn.conditioning import Concat, Film, TransposedConv
-from paretocosmos.nn.conditioning.low_rank import LowRank
+from paretocosmos.nn.conditioning import Concat, Film, LowRank, TransposedConv
 from paretocosmos.objectives import pick
 from paretocosmos.types import Outputs, map_tensors
 

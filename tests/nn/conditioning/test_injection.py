@@ -13,8 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from paretocosmos import Conditioning, condition
-from paretocosmos.nn.conditioning import Hypernet
-from paretocosmos.nn.conditioning.injection import CallState, ConditionedLayer
+from paretocosmos.nn.conditioning import ConditionedLayer, Hypernet
+from paretocosmos.nn.conditioning.injection import CallState
 
 B, J = 6, 3
 Make = Callable[..., tuple[nn.Module, Any]]

@@ -10,7 +10,8 @@ from torch.func import functional_call
 
 from paretocosmos import condition
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.conditioning.low_rank import Lora, compute_initial_shares
+from paretocosmos.nn.conditioning import Lora
+from paretocosmos.nn.conditioning.low_rank import compute_initial_shares
 
 B, J = 6, 3
 Make = Callable[..., tuple[nn.Module, Any]]

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones import LeNet, Mlp
-from paretocosmos.nn.conditioning import Film
-from paretocosmos.nn.conditioning.low_rank import LowRank
+from paretocosmos.nn.conditioning import Film, LowRank
 
 B, J = 6, 3
 DOUBLE = torch.float64

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from paretocosmos import condition
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.conditioning import Concat, Film, TransposedConv
-from paretocosmos.nn.conditioning.injection import InjectedConditioning
+from paretocosmos.nn.conditioning import Concat, Film, InjectedConditioning, TransposedConv
 
 RAYS = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
 

@@ -13,8 +13,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones import LeNet, Mlp
-from paretocosmos.nn.conditioning import transposed_conv
-from paretocosmos.nn.conditioning.transposed_conv import RayMaps, SplitConv, TransposedConv
+from paretocosmos.nn.conditioning import TransposedConv, transposed_conv
+from paretocosmos.nn.conditioning.transposed_conv import RayMaps, SplitConv
 from paretocosmos.nn.kernels import map_term
 
 B, J = 6, 3

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Cosmos, Gram, State
-from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.backbones import Mlp
 from paretocosmos.nn.conditioning import Concat
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.training.engine import (

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from paretocosmos import registry
 from paretocosmos.methods import Method, State
-from paretocosmos.nn.backbones.lenet import LeNet
-from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.backbones import LeNet, Mlp
 from paretocosmos.nn.conditioning import Concat, Conditioning, Hypernet, Unconditioned
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError, Objective
 from paretocosmos.training.engine import Step, make_step

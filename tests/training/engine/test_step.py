@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.methods import Cosmos, Gram, Linear, Method, State
-from paretocosmos.nn.backbones.lenet import LeNet
-from paretocosmos.nn.backbones.mlp import Mlp
+from paretocosmos.nn.backbones import LeNet, Mlp
 from paretocosmos.nn.conditioning import Concat, Conditioning, TransposedConv
 from paretocosmos.objectives import CrossEntropy, GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto import cosmos_loss

@@ -20,18 +20,22 @@ if TYPE_CHECKING:
     from paretocosmos.nn.conditioning.concat import Concat
     from paretocosmos.nn.conditioning.film import Film
     from paretocosmos.nn.conditioning.hypernet import Hypernet, HypernetOutput
-    from paretocosmos.nn.conditioning.low_rank import Lora
+    from paretocosmos.nn.conditioning.injection import ConditionedLayer, InjectedConditioning
+    from paretocosmos.nn.conditioning.low_rank import Lora, LowRank
     from paretocosmos.nn.conditioning.token import Token
     from paretocosmos.nn.conditioning.transposed_conv import TransposedConv
 
 __all__ = [
     "REGISTRY",
     "Concat",
+    "ConditionedLayer",
     "Conditioning",
     "Film",
     "Hypernet",
     "HypernetOutput",
+    "InjectedConditioning",
     "Lora",
+    "LowRank",
     "PerRayEnsemble",
     "Token",
     "TrainingTask",
@@ -60,7 +64,12 @@ _MODULES = {
     for module, _, name in (address.partition(":") for address in REGISTRY.values())
     if module.startswith(__name__)
 }
-_MODULES["HypernetOutput"] = _MODULES["Hypernet"]
+_MODULES |= {
+    "ConditionedLayer": f"{__name__}.injection",
+    "HypernetOutput": _MODULES["Hypernet"],
+    "InjectedConditioning": f"{__name__}.injection",
+    "LowRank": _MODULES["Lora"],
+}
 
 
 def __getattr__(name: str) -> object:

@@ -170,17 +170,17 @@ class Film(InjectedConditioning):
         if not places:
             raise ConfigurationError("`layer` names the blocks to scale and shift, found none")
         blocks: dict[nn.Module, str] = {}
-        for place in places:
+        for name in places:
             # used in several places it is still one
-            blocks.setdefault(self._get_block(place), place)
+            blocks.setdefault(self._get_block(name), name)
         self._blocks = tuple(blocks.values())
         self._named = self._blocks if named is not None else ()
         # before anything is replaced: conditioned layers would hide what they contain
-        widths = [self._find_width(place) for place in self._blocks]
+        widths = [self._find_width(name) for name in self._blocks]
         if rank > 0:
             self._adapt(rank)
-        for place, block_width in zip(self._blocks, widths, strict=True):
-            block = self._get_block(place)
+        for name, block_width in zip(self._blocks, widths, strict=True):
+            block = self._get_block(name)
             modulated = ModulatedRecurrent if is_recurrent(block) else Modulated
             self._insert(modulated(block, block_width))
         # named anew: a layer inside a modulated block is now called `block.layer`
@@ -242,7 +242,7 @@ class Film(InjectedConditioning):
                 "`rank` needs linear layers or convolutions, found none in "
                 f"{type(self.backbone).__name__}: set it to 0"
             )
-        for layer in [self.backbone.get_submodule(place) for place in places]:
+        for layer in [self.backbone.get_submodule(name) for name in places]:
             self._insert(make_low_rank(layer, self.objectives, rank))
 
     def _find_blocks(self) -> tuple[str, ...]:
@@ -256,27 +256,27 @@ class Film(InjectedConditioning):
             )
         return tuple(blocks)
 
-    def _get_block(self, place: str) -> nn.Module:
+    def _get_block(self, name: str) -> nn.Module:
         try:
-            return self.backbone.get_submodule(place)
+            return self.backbone.get_submodule(name)
         except AttributeError as error:
             raise ConfigurationError(
-                f"the network has no layer `{place}`; `film` would take: "
+                f"the network has no layer `{name}`; `film` would take: "
                 f"{', '.join(find_blocks(self.backbone)) or 'none'}"
             ) from error
 
-    def _find_width(self, place: str) -> Width:
-        check_is_called(self.backbone, place)
-        block = self.backbone.get_submodule(place)
+    def _find_width(self, name: str) -> Width:
+        check_is_called(self.backbone, name)
+        block = self.backbone.get_submodule(name)
         width = find_width(block)
         if width is None:
             raise ConfigurationError(
-                f"`film` cannot tell how many channels {type(block).__name__} at `{place}` has: "
+                f"`film` cannot tell how many channels {type(block).__name__} at `{name}` has: "
                 "name a normalisation layer, "
                 "linear layer or convolution, or a module that ends in one"
             )
         return width
 
     def extra_repr(self) -> str:
-        names = ", ".join(repr(place) for place in self._blocks)
+        names = ", ".join(repr(name) for name in self._blocks)
         return f"objectives={self.objectives}, after=({names}), moved={len(self._layers)}"

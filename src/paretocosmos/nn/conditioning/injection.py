@@ -234,7 +234,7 @@ class InjectedConditioning(Conditioning):
 
     @abstractmethod
     def _terms(self, rays: Tensor) -> list[Tensor]:
-        """What is injected at rays ``[G, J]``, ``[G, ...]`` for each of the `places`."""
+        """Compute what is injected at rays ``[G, J]``: ``[G, ...]`` for each of the `places`."""
 
     @property
     def ray_parameters(self) -> frozenset[str]:

@@ -307,7 +307,7 @@ class Lora(InjectedConditioning):
             if layer is None
             else self._select_layers(layer, adaptable)
         )
-        for module in [self.backbone.get_submodule(place) for place in places]:
+        for module in [self.backbone.get_submodule(name) for name in places]:
             self._insert(make_adapter(module, self.objectives, adapter_rank))
         modules = self.backbone.named_modules()
         adapters = {name: module for name, module in modules if isinstance(module, LowRank)}

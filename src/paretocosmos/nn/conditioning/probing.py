@@ -153,14 +153,14 @@ def probe_layout(
     """
     if first(inputs).shape[0] == 1:  # doubled: on an axis of 1 nothing could be left unchanged
         inputs = map_tensors(lambda x: torch.cat([x, x]) if x.shape[:1] == (1,) else x, inputs)
-    base = _record(run, layers, inputs)
+    base = _record_outputs(run, layers, inputs)
     for axis in (0, 1):  # torch's sequence layers count time on the first axis by default
         leading = first(inputs)
         if leading.ndim <= axis or leading.shape[axis] < 2:
             continue
         samples = leading.shape[axis]
         changed = [
-            _record(run, layers, _perturb_sample(inputs, axis, sample))
+            _record_outputs(run, layers, _perturb_sample(inputs, axis, sample))
             for sample in (0, samples - 1)
         ]
         layout = _compare_records(base, changed, axis, samples)
@@ -173,7 +173,7 @@ Record = tuple[list[list[Tensor]], list[Tensor]]
 """The outputs of each layer, each time it is called, and those of the network."""
 
 
-def _record(
+def _record_outputs(
     run: Callable[[Inputs], Outputs], layers: Sequence[nn.Module], inputs: Inputs
 ) -> Record:
     """Run a network and record what layers give."""

@@ -13,7 +13,7 @@ from fairlearn.metrics import (
 from sklearn.metrics import zero_one_loss
 
 from paretocosmos.evaluation import compute_intervals, compute_share_interval
-from paretocosmos.explorer.page_model import build_words
+from paretocosmos.explorer import build_words
 from paretocosmos.explorer.predictions import (
     build_outcomes,
     compute_gap_intervals,

@@ -39,12 +39,14 @@ def main() -> None:
         with warnings.catch_warnings():
             warnings.showwarning = console.show_warning
             arguments = _check_arguments(fill_address(sys.argv[1:]))
+            # Without standalone mode, Typer raises its errors instead of printing and exiting.
             code = app(arguments, prog_name="paretocosmos", standalone_mode=False)
         if sys.stdout is not None:  # it is closed in some services
             sys.stdout.flush()  # an error of writing is raised now
         sys.exit(code if isinstance(code, int) else 0)
     except ParetoCosmosError as error:
         rank = launched_rank()
+        # An error that all processes of a training raise alike is printed by the first one only.
         if not (rank and error.shared):
             message = f"{error}{describe_options(error)}"
             console.print_error(f"process {rank}: {message}" if rank else message)
@@ -63,6 +65,7 @@ def main() -> None:
                 "elsewhere"
             )
             sys.exit(1)
+        # Usage errors of click, whichever module this version of Typer defines them in.
         if not hasattr(error, "format_message"):
             raise
         _print_usage_error(error)

@@ -148,6 +148,7 @@ class Group(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
+        # Typer expects a dictionary, which would import every command for `--help`.
         self.commands = _Commands()  # type: ignore[assignment]
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -172,6 +173,7 @@ def _load_command(name: str, entry: Entry) -> TyperCommand:
     examples = "\n".join(f"  paretocosmos {example}" for example in entry.examples)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     try:
+        # Importing torch takes long enough for a user to wonder.
         with status("starting"):
             callback = getattr(importlib.import_module(f"paretocosmos.cli.{module}"), function)
     except KeyboardInterrupt:

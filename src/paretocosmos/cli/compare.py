@@ -144,6 +144,7 @@ def print_comparison(comparison: Comparison) -> None:
 def _explain_columns(comparison: Comparison, *, has_separate: bool, is_wide: bool) -> list[str]:
     """Return a line for each column, and a line for each method with an ideal point."""
     front = next(iter(comparison.runs.values()))[0].front
+    # All fronts of a comparison share the reference point of the problem.
     reference = ", ".join(f"{value:g}" for value in front.reference)
     lines = [f"order: {MEANINGS['monotonicity']}"]
     if has_separate:

@@ -37,6 +37,7 @@ def prepare_streams() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the shell (`>&-`), or in a service
+            # Otherwise the first `print` would fail, and so would libraries that expect a stream.
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -85,6 +86,7 @@ def print_error(message: str) -> None:
     """Print one sentence to stderr."""
     close_display()
     console = Console(stderr=True, highlight=False) if err.quiet else err
+    # One line per error, so that scripts can read them.
     sentence = shorten(message.replace("\n", "\\n"))
     print_markup(console, f"[bold red]error:[/] {escape(sentence)}")
 
@@ -172,6 +174,7 @@ def print_table(console: Console, table: Table) -> None:
         if column.no_wrap:
             texts = (Text.from_markup(str(cell)) for cell in (column.header, *column.cells))
             column.min_width = max(text.cell_len for text in texts)
+    # The minimum width of a table depends on the width that it may take.
     options = console.options.update(max_width=UNLIMITED)
     if Measurement.get(console, options, table).minimum <= console.width:
         console.print(table)

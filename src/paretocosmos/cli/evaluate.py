@@ -122,6 +122,7 @@ def print_front(front: Front, problem: Problem | None = None) -> None:
     """Print a row per ray; name the metrics for which the terminal has no room below."""
     console = get_stdout()
     measures = get_measures(problem, front)
+    # Of two weights, which sum to 1, one suffices.
     weights = front.names[:1] if front.objectives == 2 else front.names
     plain = [name for name in find_plain_metrics(problem, front) if name not in front.names]
     # misclassification is 1 - accuracy, which is listed

@@ -71,6 +71,7 @@ def explore(
         print_json({"page": str(page), "runs": list(map(str, run_folders))})
     else:
         print_path("page", page)
+    # On a machine without a screen there is no browser, which is no error.
     if not no_open and not webbrowser.open(page.as_uri()):
         print_note(f"no browser was found: open {page} in one")
     if not as_json:

@@ -85,6 +85,8 @@ def predict(
         raise ConfigurationError(f"{RAY_OR_CHOICE}; found neither")
     with warnings_as_notes():
         table = read_table(rows, separator=separator, decimal=decimal, encoding=encoding)
+        # Read before the run is asked to choose, which may take long: mistakes in the file come
+        # first.
         frame = to_frame(table)
         if not chosen:
             weights = list(default.ray or ()) if ray is None else options.parse_numbers(ray)

@@ -37,6 +37,7 @@ def suggest_choice(run: Run) -> list[object]:
         return ["choose", run.folder, "--knee"]
     low, high = np.nanmin(front.values[:, -1]), np.nanmax(front.values[:, -1])
     bound = low + BOUND_SHARE * (high - low)
+    # The second significant digit of the bound.
     step = 10.0 ** (math.floor(math.log10(bound)) - 1) if bound > 0 else 1.0
     number = math.ceil(bound / step) * step  # rounded up to two digits, so that it can be kept
     return ["choose", run.folder, "--max", f"{front.names[-1]}={number:.2g}"]

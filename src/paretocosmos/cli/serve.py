@@ -58,5 +58,6 @@ def serve(
 
 def _note_start(folder: Path, address: str) -> None:
     """Print the address of a server that is ready."""
+    # From now on the process only waits: no live display may stay open.
     close_display()
     print_note(f"serving {folder} at {address}: open this address for examples")

@@ -28,5 +28,6 @@ def sign(
         return
     for folder, signature in signatures.items():
         print_note(f"{folder} is signed with the key {signature.key}")
+    # `ssh-keygen` writes the public key beside the private one, as NAME.pub.
     public = key.with_name(f"{key.name}.pub")
     print_next_command("explore", *folders, "--verify", public if public.exists() else "PUBLIC_KEY")

@@ -37,6 +37,7 @@ def watch(
         with Watch(lambda: path) as page, status(label):
             _note_address(page)
             if not no_open:
+                # Without a browser, the printed address is enough.
                 webbrowser.open(page.address)
             last_state = page.wait()
     except KeyboardInterrupt:

@@ -258,6 +258,7 @@ def _predict(
     parameter = next(run.model.parameters(), torch.zeros(()))
     inputs = batch.inputs if rows is None else map_tensors(lambda x: x[rows], batch.inputs)
     inputs = move_to_evaluate(Batch(inputs, {}), parameter.device, parameter.dtype).inputs
+    # TF32 would give slightly different counts on a GPU than `evaluate` reports.
     with evaluation_mode(run.model), precise("fp32"):
         outputs = predict_at_rays(run.model, inputs, rays, problem.prepare)
         on_cpu: Outputs = map_tensors(lambda out: out.cpu(), outputs)
@@ -361,6 +362,7 @@ def restore_texts(table: Table, inputs: npt.NDArray[np.float32]) -> list[tuple[s
 
 def _format_number(value: float, scale: float) -> str:
     """Format a number without the digits that standardising in float32 has spoilt."""
+    # float32 keeps about seven digits of a standardised value, so digits count from its scale.
     digits = max(0, int(np.ceil(5 - np.log10(scale))) - 1)
     text = f"{value:.{min(digits, 12)}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
@@ -369,6 +371,7 @@ def _format_number(value: float, scale: float) -> str:
 
 def _to_pixels(image: Tensor) -> Bytes:
     """Convert a picture ``[C, H, W]`` to bytes ``[H, W, C]``, thinned to `MAX_PIXELS` a side."""
+    # Rounded up, so that the larger side fits.
     step = -(-max(image.shape[1:]) // MAX_PIXELS)
     image = image[:, ::step, ::step]
     if image.is_floating_point():

@@ -82,6 +82,7 @@ def find_readers(
             head = Head(name, classes, binary=False)
         else:
             continue
+        # Groups of people are counted apart, whatever the head predicts.
         groups = len(get_group_titles(problem))
         readers.append(HeadReader(head, output, target, groups, threshold))
     return readers

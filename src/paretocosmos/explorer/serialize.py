@@ -126,6 +126,7 @@ def _serialize_front(front: Front, separate: Front | None) -> dict[str, Any]:
         "metrics": {name: _encode_base64(value, "<f8") for name, value in front.metrics.items()},
         "reference": front.reference.tolist(),
         "dominated": _encode_base64(~front.non_dominated, "u1"),
+        # The page never picks a classifier that predicts the same for everybody unless told to.
         "constant": _encode_base64(find_constant(front), "u1"),
         "report": report,
     }

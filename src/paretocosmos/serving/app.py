@@ -55,6 +55,7 @@ def make_app(settings: Settings) -> FastAPI:
         version=__version__,
         docs_url=None,  # these pages fetch scripts from elsewhere
         redoc_url=None,
+        # A redirect would lose the body and the token of a POST request in some clients.
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
         dependencies=[] if settings.token is None else [Depends(BEARER)],
@@ -68,8 +69,10 @@ def make_app(settings: Settings) -> FastAPI:
     models = (service.question_model, service.criteria_model, Refusal)
     schemas: Any = [(model, "validation") for model in models]
     _, definitions = models_json_schema(schemas, ref_template=SCHEMA_PATH)
+    # FastAPI does not know these models, since `DirectRoute` reads the bodies itself.
     app.openapi()["components"]["schemas"] |= definitions["$defs"]
     paths = {getattr(route, "path", "") for route in app.routes}
+    # Starlette calls the middleware that was added last first.
     app.add_middleware(AuthMiddleware, metrics=service.metrics, paths=paths, token=settings.token)
     if settings.origins:  # before authentication: a browser's preflight request has no token
         app.add_middleware(

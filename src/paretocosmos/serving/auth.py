@@ -78,6 +78,7 @@ class AuthMiddleware:
                 status = message["status"]
             await send(message)
 
+        # Counted before the check: refused requests are load, too.
         self._metrics.open.inc()
         try:
             await self._check(HTTPConnection(scope))
@@ -87,6 +88,7 @@ class AuthMiddleware:
             await responder(scope, receive, send_counted)
         finally:
             self._metrics.open.dec()
+            # A label per unknown path would let clients fill the memory with counters.
             path = scope["path"] if scope["path"] in self._paths else "other"
             self._metrics.count_request(path, status, time.perf_counter() - started)
 
@@ -94,6 +96,7 @@ class AuthMiddleware:
         if self._token is not None:
             credentials = await BEARER(request)
             sent = b"" if credentials is None else credentials.credentials.encode()
+            # In constant time, so that the token cannot be guessed letter by letter.
             if request.scope["path"] != OPEN and not hmac.compare_digest(sent, self._token):
                 why = "a token is needed: send the header Authorization: Bearer TOKEN"
                 raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})

@@ -64,6 +64,9 @@ class Network(ABC):
     def predict(self, rows: Numbers, rays: Rays) -> Answers:
         """Run as many passes as it takes: rows ``[N, ...]``, rays ``[1, J]`` or ``[N, J]``."""
         if len(rays) > 1 and (not self.mixes or len(rays) > MIN_ROWS):
+            # One ray for many rows shares the work that depends on the ray alone, such as the
+            # weights that a hypernetwork generates; with few rows per ray, one mixed pass is
+            # faster.
             distinct, indices = np.unique(rays, axis=0, return_inverse=True)
             if not self.mixes or len(distinct) * ROWS_PER_RAY <= len(rows):
                 return self._predict_by_ray(rows, distinct, indices.reshape(-1))
@@ -116,13 +119,17 @@ class TorchNetwork(Network):
             return rays
         trained = self._ensemble.rays.cpu()
         requested = torch.from_numpy(rays).to(trained)
+        # By angle, as these methods choose among their networks: rays have no natural scale.
         nearest = F.cosine_similarity(requested[:, None], trained[None], dim=2).argmax(dim=1)
         return trained[nearest].float().numpy()
 
     def run_pass(self, rows: Numbers, rays: Rays) -> Answers:
         features = self._rows.to_features(rows)
         with torch.inference_mode():
+            # The fitted preprocessing works in float32; the network may be float64.
             inputs = torch.from_numpy(features).to(self._device, self._dtype)
+            # A ray of shape [J] takes the shared path of conditioned networks, [N, J] the one per
+            # row.
             ray = torch.from_numpy(rays[0] if len(rays) == 1 else rays)
             outputs: Outputs = self._model(inputs, ray.to(self._device, self._dtype))
             if self._table:
@@ -146,6 +153,7 @@ def limit_rows(run: Run) -> int:
 
 def to_probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Convert one logit a row to the positive class's probability, several to one per class."""
+    # torch rather than numpy: the same rounding as in evaluation.
     tensor = torch.from_numpy(logits)
     multiclass = tensor.ndim > 1 and tensor.shape[-1] > 1
     out = tensor.softmax(dim=-1) if multiclass else tensor.reshape(len(tensor)).sigmoid()
@@ -171,6 +179,7 @@ def _open_session(path: Path, threads: int) -> Any:
         import onnxruntime  # only now: it leaves files of its own
     except ModuleNotFoundError as error:
         raise MissingExtraError("onnxruntime", "onnx", "serving an ONNX file") from error
+    # Severity 3 is errors only: warnings would go to stderr unasked.
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 3, threads
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -210,6 +219,7 @@ class OnnxNetwork(Network):
         self._heads = [head for head in heads if head != DECISION or not self._table]
         self.mixes, self.limit = not single_ray, limit_rows(run)
         columns = None if run.table is None else list(run.table.columns)
+        # A file of a similar run could pass the comparison of numbers by chance, but not this.
         if about.get("objectives") != list(run.front.names) or columns != (names or None):
             raise RunError(
                 f"`{path}` was exported from another run than `{run.folder}` (its objectives or "
@@ -227,6 +237,8 @@ class OnnxNetwork(Network):
         return dict(zip(self._heads, outputs, strict=True))
 
     def _compare(self, path: Path, torch_network: TorchNetwork, run: Run) -> None:
+        # Random inputs suffice: a file of another run, or an altered one, differs almost
+        # everywhere.
         generator = np.random.default_rng(0)
         if run.table is None:
             rows = generator.standard_normal((COMPARED, *run.record["input_shape"]))
@@ -247,6 +259,7 @@ class OnnxNetwork(Network):
             else 1
             for head, out in expected.items()
         )
+        # `not <=` rather than `>`: NaN is a difference, too.
         if not worst <= TOLERANCE:
             raise RunError(
                 f"`{path}` differs from the run in `{run.folder}` by up to {worst:.2g}: "
@@ -308,6 +321,7 @@ class Batcher:
             raise HTTPException(429, why)
         request = QueuedRequest(rows, rays, asyncio.get_running_loop().create_future())
         self._waiting.append(request)
+        # Counted here and not in the thread, so that the limit holds at once.
         self._rows += len(rows)
         self._numbers += rows.size
         if self._work is None or self._work.done():
@@ -315,6 +329,7 @@ class Batcher:
         return await request.answers
 
     async def _process_queue(self) -> None:
+        # The first request waits for company; those that arrive during a pass need not.
         await asyncio.sleep(0 if self._alone else BATCH_DELAY)
         loop = asyncio.get_running_loop()
         while batch := self._take_batch():
@@ -355,12 +370,14 @@ def compute_answers(network: Network, batch: Sequence[QueuedRequest]) -> Results
         if len(batch) == 1:
             return [network.predict(batch[0].rows, batch[0].rays)]
         rows = np.concatenate([request.rows for request in batch])
+        # A request with one ray for all its rows gets that ray once per row.
         repeats = [len(r.rows) // len(r.rays) for r in batch for _ in r.rays]
         rays = np.repeat(np.concatenate([request.rays for request in batch]), repeats, axis=0)
         answers = network.predict(rows, rays)
     except Exception as error:
         if len(batch) == 1:
             return [error]
+        # One bad request must not fail the others that happened to be in its batch.
         return [answer for request in batch for answer in compute_answers(network, [request])]
     ends = accumulate((len(request.rows) for request in batch), initial=0)
     return [{head: out[a:b] for head, out in answers.items()} for a, b in pairwise(ends)]

@@ -15,6 +15,7 @@ class Metrics:
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double the series
+        # A registry of its own: the default one is global, and tests start several servers.
         self.registry, self._process = CollectorRegistry(), str(os.getpid())
 
         def make(kind: Any, name: str, about: str, *labels: str, **options: Any) -> Any:

@@ -47,9 +47,11 @@ def parse_body(model: type[Model], body: bytes, *, columns: Collection[str] = ()
 def _explain(
     error: ValidationError, model: type[BaseModel], columns: Collection[str]
 ) -> HTTPException:
+    # Listing every mistake of a body with a million of them would take longer than predicting.
     if error.error_count() > MAX_MISTAKES:
         return HTTPException(422, f"the body is wrong in {error.error_count():,} places: see /docs")
     mistakes: list[Any] = list(error.errors(include_url=False))
+    # Mistakes deeper inside are often consequences of one further out.
     first = min(mistakes, key=lambda mistake: len(mistake["loc"]))  # the one nearest to the top
     location, kind, fields = first["loc"], first["type"], model.model_fields
     name, value, status = location[0] if location else "", shorten_json(first["input"]), 422
@@ -121,6 +123,8 @@ class BodyReader:
             async with asyncio.timeout(self._timeout):
                 async for chunk in request.stream():
                     size += len(chunk)
+                    # Counted over all clients: many requests below the limit could fill the memory
+                    # together.
                     self._bytes_in_memory += len(chunk)
                     if size > self._max:
                         raise self._too_large(f"{size:,} and more")
@@ -130,6 +134,7 @@ class BodyReader:
             body = b"".join(chunks)
             if size <= MAX_INLINE_BYTES:
                 return parse(body)
+            # One large body at a time: parsing holds the interpreter's lock and takes memory.
             async with self._large:
                 return await asyncio.to_thread(parse, body)
         except TimeoutError as error:
@@ -146,8 +151,11 @@ class BodyReader:
         if kind != "application/json":
             how = "send it with the header Content-Type: application/json"
             raise HTTPException(415, f"the body must be JSON, found {shorten_json(kind)}: {how}")
+        # A compressed body could unpack to any size.
         if headers.get("content-encoding", "identity").lower() != "identity":
             raise HTTPException(415, "the body is sent as it is, not packed")
+        # Refuse by the announced length before reading; the count while reading is what protects
+        # us. The slice keeps `int` from parsing thousands of digits, which takes quadratic time.
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length[:20]) > self._max:
             raise self._too_large(f"{int(length[:20]):,}")

@@ -63,6 +63,7 @@ class NumberRows(Rows):
         row: Any = Finite
         example: object = 0.0
         for size in reversed(shape):
+            # fail_fast: one mistake is reported, so the others need not be collected.
             row = Annotated[list[row], Field(min_length=size, max_length=size, fail_fast=True)]
             example = [example] * size
         self.row, self.example, self._axes = row, example, len(shape)
@@ -104,6 +105,7 @@ class TableRows(Rows):
             for name, labels in table.categorical.items()
         }
         fields: dict[str, Any] = {}
+        # pydantic takes a column's name as an alias, since it may be no Python identifier.
         for index, name in enumerate(table.columns):  # a column's own name may be no identifier
             kind, about = NUMBER, None
             if name in table.categorical:
@@ -112,8 +114,9 @@ class TableRows(Rows):
                 kind, about = CATEGORY, f"Known: {known}."
             fields[f"column_{index}"] = (kind, Field(alias=name, description=about))
         self.row = create_model("Row", __config__=ConfigDict(strict=True), **fields)
-        means = {name: round(fill, 6) for name, fill in table.numeric.items()}
-        self.example = means | {name: labels[0] for name, labels in table.categorical.items()}
+        # Missing numbers are filled with the median: a typical row makes a good example.
+        medians = {name: round(fill, 6) for name, fill in table.numeric.items()}
+        self.example = medians | {name: labels[0] for name, labels in table.categorical.items()}
 
     def is_single(self, inputs: object) -> bool:
         return isinstance(inputs, dict)
@@ -121,6 +124,7 @@ class TableRows(Rows):
     def to_numbers(self, rows: Sequence[Any]) -> tuple[Numbers, list[str]]:
         unseen: dict[str, set[str]] = {}
         first = len(self._table.numeric)
+        # Plain lists: building a data frame would take longer than predicting a single row.
         numbers: list[list[float | None]] = []
         for row in rows:
             values = list(vars(row).values())

@@ -80,6 +80,7 @@ class SlowClientProtocol(H11Protocol):
         answered = self.cycle is None or self.cycle.response_complete
         waits_for_client = answered or self.transport.unsent > 0
         if waits_for_client and self.transport.drained == self._drained:
+            # `close` would wait until the client has read everything that is buffered.
             self.transport.abort()
             return
         self._drained = self.transport.drained
@@ -125,12 +126,15 @@ def make_config(settings: Settings, app: Any) -> uvicorn.Config:
         factory=multiple,
         workers=settings.workers,
         http=SlowClientProtocol,
+        # No WebSockets: nothing here speaks them, and their protocol is code that could be
+        # attacked.
         ws="none",
         lifespan="on",
         access_log=False,
         log_level="warning",
         backlog=BACKLOG,
         server_header=False,
+        # Anybody could send such headers; nothing here depends on the address of a client.
         proxy_headers=False,
         timeout_keep_alive=settings.timeout,  # type: ignore[arg-type]  # tenths are fine
         timeout_graceful_shutdown=int(settings.timeout) + 5,
@@ -184,6 +188,7 @@ def _prepare_process() -> None:
     except ModuleNotFoundError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Some systems report no limit, but do not accept infinity.
     wanted = MAX_FILES if hard == resource.RLIM_INFINITY else hard
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):  # some systems allow less than they report

@@ -84,15 +84,18 @@ class Chooser:
         self._outputs = OutputCache()
         self._answers: OrderedDict[str, dict[str, Any]] = OrderedDict()
         if run.table is not None:
+            # Reading and evaluating takes seconds, which the first client would have to wait for.
             self._thread.submit(self._prepare)
 
     async def choose(self, criteria: dict[str, Any]) -> dict[str, Any]:
         """Return the answer of `run.choose` as JSON."""
         if self._waiting >= MAX_WAITING:
             raise HTTPException(429, f"{MAX_WAITING} requests are waiting already: try again later")
+        # Requests wait in the executor's queue, which has no limit of its own.
         self._waiting += 1
         loop = asyncio.get_running_loop()
         try:
+            # The thread cannot be stopped: it finishes, and its answer serves whoever asks again.
             async with asyncio.timeout(self._timeout):
                 return await loop.run_in_executor(self._thread, self._answer, criteria)
         except TimeoutError as error:
@@ -102,11 +105,13 @@ class Chooser:
             self._waiting -= 1
 
     def _answer(self, criteria: dict[str, Any]) -> dict[str, Any]:
+        # Sorted, so that the order of keys in a request makes no second question.
         key = json.dumps(criteria, sort_keys=True)
         if key not in self._answers:
             self._answers[key] = self._choose(criteria)
             if len(self._answers) > MAX_CACHED:
                 self._answers.popitem(last=False)
+        # The least recently asked question is dropped first.
         self._answers.move_to_end(key)
         return self._answers[key]
 
@@ -151,6 +156,8 @@ class Chooser:
             raise ConfigurationError(why)
         asked = {key: value for key, value in criteria.items() if key != "evaluations"}
         val = self._run.front_val.choose(**asked)
+        # The test front may have other rays than the validation front: without data, no new
+        # evaluation.
         equal = np.isclose(self._run.front.rays, val.ray, atol=1e-6).all(axis=1)
         test = get_point(self._run.front, int(equal.argmax())).to_dict() if equal.any() else None
         return {
@@ -274,6 +281,7 @@ def _check_rows(is_wrong: npt.NDArray[np.bool_], why: str) -> None:
 
 def choose_threads(run: Run, workers: int) -> int:
     """Return the threads of a pass: one if it is small, as in training, else a worker's share."""
+    # More threads than one slow small matrix products down, since they have to be woken.
     is_flat = len(run.record["input_shape"]) == 1
     if is_flat and run.record["parameters"] * ROWS_UNDER_LOAD < SMALL_STEP:
         return 1

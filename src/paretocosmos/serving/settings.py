@@ -79,6 +79,8 @@ class Settings:
                     "an origin must be a scheme and a host, such as https://example.org:8443, "
                     f"without a path or *, found `{origin}`"
                 )
+        # A signature covers the files of a run folder at the time of signing; an export is none of
+        # them.
         if self.verify is not None and self.onnx is not None:
             raise ConfigurationError(
                 f"`{self.onnx}` is not covered by the signature of the run: leave out `onnx` or "

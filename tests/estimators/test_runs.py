@@ -21,7 +21,6 @@ from paretocosmos import evaluate, load_run
 from paretocosmos.cli import app
 from paretocosmos.errors import ConfigurationError, DataWarning, RunError
 from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
-from paretocosmos.estimators.targets import get_target_name, split_targets
 from paretocosmos.explorer import build_page_model, explore
 from paretocosmos.export import Exported, export
 from paretocosmos.export.card import describe_fairness
@@ -254,13 +253,14 @@ def test_progress_and_the_epoch_that_was_kept(some: People) -> None:
     assert fitted.best_epoch_ == max(volumes, key=lambda epoch: volumes[epoch])
 
 
-def test_nullable_targets_keep_their_type(people: People) -> None:
-    label = pd.Series(people.rich == "yes", name="rich")
-    for kind in (np.int64, np.bool_):
-        nullable = label.astype("Int64" if kind is np.int64 else "boolean")
-        for given in (nullable, nullable.to_frame().assign(other=nullable)):
-            for column in split_targets(given)[1]:
-                assert column.dtype == kind
-                np.testing.assert_array_equal(column, label)
-    names = [get_target_name(y) for y in (label, label.to_frame(), label.array)]
-    assert names == ["rich", "rich", "label"]
+def test_nullable_targets_keep_their_type_and_name(some: People) -> None:
+    label = pd.Series(some.rich == "yes", name="rich")
+    nullables: list[tuple[Any, Any]] = [(np.int64, "Int64"), (np.bool_, "boolean")]
+    for dtype, nullable in nullables:
+        target = label.astype(nullable)
+        fitted = ParetoClassifier(**few).fit(some.x, target)
+        assert fitted.classes_.dtype == dtype
+        assert to_run(fitted).problem().about["target"] == "rich"
+        both = ParetoClassifier(**few).fit(some.x, target.to_frame().assign(other=target))
+        assert [classes.dtype for classes in both.classes_] == [dtype, dtype]
+        assert both.front_.names == ("rich", "other")

@@ -1,4 +1,4 @@
-"""Views to show, and a real browser to show them in."""
+"""Models of pages that nobody trained, and a browser to show them in."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -26,8 +26,8 @@ from paretocosmos.pareto import Front, even_rays
 
 
 @pytest.fixture
-def made() -> Callable[..., Front]:
-    """A front nobody trained: more weight, smaller value."""
+def make_front() -> Callable[..., Front]:
+    """Make a front in which more weight on an objective lowers it."""
 
     def front(
         split: str = "test", *, objectives: int = 2, count: int = 25, add: float = 0
@@ -43,8 +43,8 @@ def made() -> Callable[..., Front]:
 
 
 @pytest.fixture
-def seen(made: Callable[..., Front]) -> Callable[..., PageModel]:
-    """A view of one or more runs, with a yes-or-no question and four rows."""
+def make_page(make_front: Callable[..., Front]) -> Callable[..., PageModel]:
+    """Make a page of one or more runs, with a binary head and four samples."""
 
     def view(*, objectives: int = 2, count: int = 25, runs: int = 1, **record: Any) -> PageModel:
         steps = np.linspace(0, 1, count)
@@ -57,25 +57,25 @@ def seen(made: Callable[..., Front]) -> Callable[..., PageModel]:
             probabilities=(np.stack([steps, 1 - steps, 0 * steps + 0.25, 0 * steps + 1]),),
             classes=(np.zeros((4, count), np.int64),),
         )
-        looks = []
+        views = []
         for run in range(runs):
             kinds = {"objectives": objectives, "count": count, "add": 0.02 * run}
-            fronts = (made("val", **kinds), made("test", **kinds))
+            fronts = (make_front("val", **kinds), make_front("test", **kinds))
             own = {"name": "adult", "label": f"method {run + 1}", "about": {"target": "income"}}
-            looks.append(RunView(own | record, fronts, f"runs/{run + 1}", answers))
+            views.append(RunView(own | record, fronts, f"runs/{run + 1}", answers))
         cells = tuple((f"{30 + row}", "<i>Private</i>") for row in range(4))
         samples = Samples((1, 2, 3, 4), ("age", "work"), cells, (), np.array([[1, 0, 0, 1]]), 2, 2)
-        return PageModel(looks, (Head("income", ("no", "yes"), binary=True),), (), samples)
+        return PageModel(views, (Head("income", ("no", "yes"), binary=True),), (), samples)
 
     return view
 
 
 @pytest.fixture
-def people(seen: Callable[..., PageModel]) -> Callable[..., PageModel]:
-    """A view of two groups: who is selected, with intervals, and the gap between them."""
+def make_people_page(make_page: Callable[..., PageModel]) -> Callable[..., PageModel]:
+    """Make a page with two groups: who is selected, with intervals, and the gap between them."""
 
     def view(*, count: int = 25, runs: int = 1, **record: Any) -> PageModel:
-        bare = seen(count=count, runs=runs, **record)
+        bare = make_page(count=count, runs=runs, **record)
         cells = tuple(
             Cell(who, f"of 100 {who}, # are selected", 0, at, (0, 1), "positive")
             for at, who in enumerate(("men", "women"), start=1)
@@ -100,27 +100,27 @@ def people(seen: Callable[..., PageModel]) -> Callable[..., PageModel]:
             outcomes=outcomes,
             sizes={"val": 200, "test": 400},
         )
-        looks = [
+        views = [
             dataclasses.replace(
-                look,
-                answers=look.answers
+                run_view,
+                answers=run_view.answers
                 and dataclasses.replace(
-                    look.answers,
+                    run_view.answers,
                     shares={"val": shares, "test": shares + 0.01},
                     gaps={"val": gaps, "test": gaps},
                 ),
             )
-            for look in bare.runs
+            for run_view in bare.runs
         ]
-        return dataclasses.replace(bare, runs=looks, groups=(), words=words)
+        return dataclasses.replace(bare, runs=views, groups=(), words=words)
 
     return view
 
 
 @pytest.fixture
-def pictured(seen: Callable[..., PageModel]) -> PageModel:
+def image_page(make_page: Callable[..., PageModel]) -> PageModel:
     """The same with pictures instead of rows."""
-    view = seen()
+    view = make_page()
     image = encode_png(np.arange(64, dtype=np.uint8).reshape(8, 8, 1))
     samples = Samples((1, 2, 3, 4), (), (), (image,) * 4, np.array([[1, 0, 0, 1]]), 2)
     return PageModel(view.runs, view.heads, (), samples)

@@ -12,11 +12,11 @@ import pytest
 from paretocosmos.explorer import PageModel
 
 Open = Callable[..., Any]
-See = Callable[..., PageModel]
+MakePage = Callable[..., PageModel]
 
 
-def test_it_loads_and_shows_both_splits(show: Open, seen: See) -> None:
-    view = seen(seed=3)
+def test_it_loads_and_shows_both_splits(show: Open, make_page: MakePage) -> None:
+    view = make_page(seed=3)
     shown = show(view)
     assert shown.text("h1") == "adult"
     assert "method 1 · seed 3 · 25 rays" in shown.text("#facts")
@@ -36,8 +36,8 @@ def test_it_loads_and_shows_both_splits(show: Open, seen: See) -> None:
     assert rows.first.text_content().endswith("yes30<i>Private</i>")
 
 
-def test_the_slider_moves_the_point_between_rays(show: Open, seen: See) -> None:
-    view = seen()
+def test_the_slider_moves_the_point_between_rays(show: Open, make_page: MakePage) -> None:
+    view = make_page()
     shown = show(view)
     shown.page.locator("#slider").fill("700")
     shown.settle()
@@ -55,8 +55,8 @@ def test_the_slider_moves_the_point_between_rays(show: Open, seen: See) -> None:
     assert f"ray=[{first:.4f}, {1 - first:.4f}]" in shown.text("#python")
 
 
-def test_the_picture_is_dragged_along_the_front(show: Open, seen: See) -> None:
-    shown = show(seen())
+def test_the_picture_is_dragged_along_the_front(show: Open, make_page: MakePage) -> None:
+    shown = show(make_page())
     box = shown.page.locator("#over").bounding_box()
     before = shown.ray()
     shown.page.mouse.move(box["x"] + 70, box["y"] + 60)
@@ -72,9 +72,9 @@ def test_the_picture_is_dragged_along_the_front(show: Open, seen: See) -> None:
 
 
 def test_a_bound_is_dragged_and_the_best_point_that_keeps_it_is_taken(
-    show: Open, seen: See
+    show: Open, make_page: MakePage
 ) -> None:
-    view = seen()
+    view = make_page()
     shown = show(view)
     shown.drag(".grip.left", 0, 160)
     bound = float(shown.page.locator(".chip input").input_value())
@@ -99,8 +99,8 @@ def test_a_bound_is_dragged_and_the_best_point_that_keeps_it_is_taken(
     assert shown.page.locator(".chip").count() == 0
 
 
-def test_a_constant_classifier_is_never_taken_silently(show: Open, seen: See) -> None:
-    view = seen()
+def test_a_constant_classifier_is_never_taken_silently(show: Open, make_page: MakePage) -> None:
+    view = make_page()
     shown = show(view)
     val = view.runs[0].fronts[0]
     strict = float(val.values[-1, 1])  # only the last ray, which is constant, is as small
@@ -123,8 +123,8 @@ def test_a_constant_classifier_is_never_taken_silently(show: Open, seen: See) ->
     assert "No choice has" in shown.text("#verdict")
 
 
-def test_runs_are_overlaid_and_toggled(show: Open, seen: See) -> None:
-    shown = show(seen(runs=3))
+def test_runs_are_overlaid_and_toggled(show: Open, make_page: MakePage) -> None:
+    shown = show(make_page(runs=3))
     assert shown.page.locator("#legend label").all_text_contents() == [
         "method 1",
         "method 2",

@@ -16,7 +16,7 @@ from paretocosmos.explorer import PageModel, RunView
 from paretocosmos.pareto import Front, even_rays
 
 Open = Callable[..., Any]
-See = Callable[..., PageModel]
+MakePage = Callable[..., PageModel]
 
 SEEN = """(selectors) => selectors.filter((one) => {
   const box = document.querySelector(one).getBoundingClientRect();
@@ -27,10 +27,10 @@ SEEN = """(selectors) => selectors.filter((one) => {
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
 def test_three_questions_are_answered_while_the_slider_has_the_focus(
-    show: Open, people: See, width: int, height: int
+    show: Open, make_people_page: MakePage, width: int, height: int
 ) -> None:
     """What is traded, what is chosen now, what it costs whom."""
-    shown = show(people(), width=width, height=height)
+    shown = show(make_people_page(), width=width, height=height)
     shown.page.locator("#slider").focus()
     asked = ["#trade", "#lead", "#cost"]
     assert shown.page.evaluate(SEEN, [*asked, "#slider"]) == []
@@ -47,8 +47,8 @@ def test_three_questions_are_answered_while_the_slider_has_the_focus(
     assert shown.page.evaluate("document.activeElement.id") == "slider"
 
 
-def test_consequences_move_with_the_slider(show: Open, people: See) -> None:
-    view = people()
+def test_consequences_move_with_the_slider(show: Open, make_people_page: MakePage) -> None:
+    view = make_people_page()
     shown = show(view)
     shown.page.locator("#slider").fill("300")
     shown.settle()
@@ -74,8 +74,8 @@ def test_consequences_move_with_the_slider(show: Open, people: See) -> None:
     assert "(" in shown.text(".gap >> nth=0")
 
 
-def test_a_limit_is_in_the_units_of_its_metric(show: Open, people: See) -> None:
-    view = people()
+def test_a_limit_is_in_the_units_of_its_metric(show: Open, make_people_page: MakePage) -> None:
+    view = make_people_page()
     shown = show(view)
     val, test = view.runs[0].fronts
     shown.page.locator("#add-bound").select_option("gap")
@@ -93,8 +93,8 @@ def test_a_limit_is_in_the_units_of_its_metric(show: Open, people: See) -> None:
     assert "95 % interval" in shown.text("#cost")
 
 
-def test_two_choices_are_kept_and_compared(show: Open, people: See) -> None:
-    shown = show(people())
+def test_two_choices_are_kept_and_compared(show: Open, make_people_page: MakePage) -> None:
+    shown = show(make_people_page())
     for letter, place in (("A", "100"), ("B", "900")):
         shown.page.locator("#slider").fill(place)
         shown.settle()
@@ -115,8 +115,8 @@ def test_two_choices_are_kept_and_compared(show: Open, people: See) -> None:
     assert shown.page.locator("#pins").is_hidden()
 
 
-def test_undo_and_back_take_a_step_back(show: Open, people: See) -> None:
-    shown = show(people())
+def test_undo_and_back_take_a_step_back(show: Open, make_people_page: MakePage) -> None:
+    shown = show(make_people_page())
     shown.until(lambda: "ray=" in shown.page.url)
     rays = [shown.ray()]
     assert shown.page.locator("#undo").is_disabled()
@@ -138,8 +138,10 @@ def test_undo_and_back_take_a_step_back(show: Open, people: See) -> None:
     shown.until(lambda: shown.ray() == rays[1])
 
 
-def test_undo_right_after_a_change_takes_back_that_change(show: Open, people: See) -> None:
-    shown = show(people())
+def test_undo_right_after_a_change_takes_back_that_change(
+    show: Open, make_people_page: MakePage
+) -> None:
+    shown = show(make_people_page())
     shown.until(lambda: "ray=" in shown.page.url)
     shown.page.locator("#slider").fill("200")
     shown.until(lambda: shown.page.locator("#undo").is_enabled())
@@ -158,8 +160,10 @@ def test_undo_right_after_a_change_takes_back_that_change(show: Open, people: Se
 
 
 @pytest.mark.parametrize("link", ["Record the decision", "Skip to the choice"])
-def test_a_link_within_the_page_keeps_the_choice(show: Open, people: See, link: str) -> None:
-    view = people()
+def test_a_link_within_the_page_keeps_the_choice(
+    show: Open, make_people_page: MakePage, link: str
+) -> None:
+    view = make_people_page()
     shown = show(view)
     shown.until(lambda: "ray=" in shown.page.url)
     begun = shown.ray()
@@ -186,8 +190,10 @@ def test_a_link_within_the_page_keeps_the_choice(show: Open, people: See, link: 
     shown.until(lambda: shown.ray() == pytest.approx(chosen, abs=1e-4))
 
 
-def test_an_anchor_written_into_the_address_keeps_the_choice(show: Open, people: See) -> None:
-    shown = show(people())
+def test_an_anchor_written_into_the_address_keeps_the_choice(
+    show: Open, make_people_page: MakePage
+) -> None:
+    shown = show(make_people_page())
     shown.page.locator("#slider").fill("200")
     shown.until(lambda: "ray=" in shown.page.url)
     before = shown.ray()
@@ -199,8 +205,8 @@ def test_an_anchor_written_into_the_address_keeps_the_choice(show: Open, people:
     assert shown.ray() == before
 
 
-def test_the_decision_on_one_page(show: Open, people: See) -> None:
-    view = people(caveats=["Old people are missing."], files={"model.safetensors": "abc"})
+def test_the_decision_on_one_page(show: Open, make_people_page: MakePage) -> None:
+    view = make_people_page(caveats=["Old people are missing."], files={"model.safetensors": "abc"})
     shown = show(view)
     shown.page.locator("#add-bound").select_option("gap")
     shown.page.locator(".chip input").fill("30")
@@ -239,8 +245,10 @@ def test_the_decision_on_one_page(show: Open, people: See) -> None:
     assert "this choice does not keep it on validation data" in shown.text("#sheet")
 
 
-def test_every_statement_of_the_decision_names_its_one_split(show: Open, people: See) -> None:
-    view = people()
+def test_every_statement_of_the_decision_names_its_one_split(
+    show: Open, make_people_page: MakePage
+) -> None:
+    view = make_people_page()
     val, test = view.runs[0].fronts
     test = dataclasses.replace(test, values=2 * test.values)  # differences are twice as large
     view = dataclasses.replace(view, runs=[dataclasses.replace(view.runs[0], fronts=(val, test))])
@@ -273,8 +281,8 @@ def test_every_statement_of_the_decision_names_its_one_split(show: Open, people:
         assert shown.text("#decision-title") == f"Current choice, on {label} data"
 
 
-def test_the_threshold_is_said_and_in_the_decision(show: Open, people: See) -> None:
-    view = people()
+def test_the_threshold_is_said_and_in_the_decision(show: Open, make_people_page: MakePage) -> None:
+    view = make_people_page()
     shown = show(dataclasses.replace(view, words=dataclasses.replace(view.words, threshold=0.3)))
     assert "counts as a yes where its probability is above 0.3." in shown.text("#counted")
     assert "above 0.3." in shown.text("#sheet")

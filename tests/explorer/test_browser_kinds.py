@@ -13,12 +13,12 @@ from paretocosmos.explorer import PageModel, RunView
 from paretocosmos.pareto import Front, even_rays
 
 Open = Callable[..., Any]
-See = Callable[..., PageModel]
+MakePage = Callable[..., PageModel]
 TWO = np.array([2.0, 2.0])
 
 
-def test_three_objectives_in_space(show: Open, seen: See) -> None:
-    view = seen(objectives=3, count=40)
+def test_three_objectives_in_space(show: Open, make_page: MakePage) -> None:
+    view = make_page(objectives=3, count=40)
     shown = show(view)
     before = shown.picture()
     shown.drag("#over", 120, 30)
@@ -55,8 +55,8 @@ def test_three_objectives_in_space(show: Open, seen: See) -> None:
     assert shown.page.locator("#axis-x").is_visible()
 
 
-def test_four_objectives_side_by_side(show: Open, seen: See) -> None:
-    view = seen(objectives=4, count=30)
+def test_four_objectives_side_by_side(show: Open, make_page: MakePage) -> None:
+    view = make_page(objectives=4, count=30)
     shown = show(view)
     rows = shown.page.locator(".weight-row input")
     assert rows.count() == 4
@@ -72,9 +72,9 @@ def test_four_objectives_side_by_side(show: Open, seen: See) -> None:
 
 
 def test_networks_of_their_own_have_nothing_between_them(
-    show: Open, made: Callable[..., Front]
+    show: Open, make_front: Callable[..., Front]
 ) -> None:
-    fronts = [made("val", count=5), made("test", count=5)]
+    fronts = [make_front("val", count=5), make_front("test", count=5)]
     record = {"label": "pareto_mtl", "fixed_rays": fronts[0].rays.tolist()}
     shown = show(PageModel([RunView(record, fronts)]))
     shown.page.locator("#slider").fill("620")
@@ -115,8 +115,8 @@ def test_one_network_with_one_point_takes_no_preference(show: Open) -> None:
     assert shown.numbers("loss") == [0.3]
 
 
-def test_pictures_and_their_classes(show: Open, pictured: PageModel) -> None:
-    shown = show(pictured)
+def test_pictures_and_their_classes(show: Open, image_page: PageModel) -> None:
+    shown = show(image_page)
     assert shown.page.locator(".pictures img").count() == 4
     assert shown.page.evaluate("document.querySelector('.pictures img').naturalWidth") == 8
     before = shown.text(".pictures li >> nth=0")

@@ -14,11 +14,11 @@ import pytest
 from paretocosmos.explorer import PageModel
 
 Open = Callable[..., Any]
-See = Callable[..., PageModel]
+MakePage = Callable[..., PageModel]
 
 
-def test_everything_can_be_done_with_the_keyboard(show: Open, seen: See) -> None:
-    shown = show(seen(runs=2))
+def test_everything_can_be_done_with_the_keyboard(show: Open, make_page: MakePage) -> None:
+    shown = show(make_page(runs=2))
     keyboard = shown.page.keyboard
     order = []
     for _ in range(60):
@@ -63,8 +63,10 @@ def test_everything_can_be_done_with_the_keyboard(show: Open, seen: See) -> None
     assert "interpolated" in shown.page.locator("#slider").get_attribute("aria-valuetext")
 
 
-def test_an_arrow_key_opens_the_list_of_bounds_and_takes_none(show: Open, seen: See) -> None:
-    shown = show(seen())
+def test_an_arrow_key_opens_the_list_of_bounds_and_takes_none(
+    show: Open, make_page: MakePage
+) -> None:
+    shown = show(make_page())
     shown.page.locator("#add-bound").focus()
     for key in ("ArrowDown", "Escape"):
         shown.page.keyboard.press(key)
@@ -73,8 +75,8 @@ def test_an_arrow_key_opens_the_list_of_bounds_and_takes_none(show: Open, seen: 
     assert shown.page.evaluate("document.activeElement.id") == "add-bound"
 
 
-def test_a_reload_shows_the_same(show: Open, seen: See) -> None:
-    shown = show(seen(runs=2))
+def test_a_reload_shows_the_same(show: Open, make_page: MakePage) -> None:
+    shown = show(make_page(runs=2))
     shown.page.locator("#run").select_option("method 2")
     shown.page.locator("#add-bound").select_option("gap")
     shown.page.locator(".chip input").fill("0.3")
@@ -93,17 +95,17 @@ def test_a_reload_shows_the_same(show: Open, seen: See) -> None:
 @pytest.mark.parametrize(
     "address", ["#ray=9,x&max=1&view=space&run=77", "#ray=0,0&split=nowhere&x=q"]
 )
-def test_a_strange_address_is_no_trouble(show: Open, seen: See, address: str) -> None:
-    shown = show(seen())
+def test_a_strange_address_is_no_trouble(show: Open, make_page: MakePage, address: str) -> None:
+    shown = show(make_page())
     shown.page.evaluate("(hash) => { location.hash = hash; }", address)
     shown.page.reload()
     shown.settle()
     assert "measured" in shown.text("#point-state")
 
 
-def test_dark_by_the_system_and_by_the_switch(show: Open, seen: See) -> None:
-    assert show(seen()).luminance() > 0.9
-    shown = show(seen(), color_scheme="dark")
+def test_dark_by_the_system_and_by_the_switch(show: Open, make_page: MakePage) -> None:
+    assert show(make_page()).luminance() > 0.9
+    shown = show(make_page(), color_scheme="dark")
     assert shown.luminance() < 0.15
     canvas = shown.picture()
     shown.page.get_by_role("radio", name="Light").check()
@@ -116,8 +118,8 @@ def test_dark_by_the_system_and_by_the_switch(show: Open, seen: See) -> None:
 
 
 @pytest.mark.parametrize("objectives", [2, 3, 4])
-def test_it_fits_a_phone(show: Open, seen: See, objectives: int) -> None:
-    shown = show(seen(objectives=objectives, runs=2), width=360, height=780)
+def test_it_fits_a_phone(show: Open, make_page: MakePage, objectives: int) -> None:
+    shown = show(make_page(objectives=objectives, runs=2), width=360, height=780)
     assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360
     for selector in ("#canvas", "#decision", "#preference", ".snippet >> nth=0"):
         box = shown.page.locator(selector).bounding_box()
@@ -128,10 +130,10 @@ def test_it_fits_a_phone(show: Open, seen: See, objectives: int) -> None:
     assert shown.page.locator(".chip").count() == 1
 
 
-def test_saving_the_view(show: Open, seen: See, tmp_path: Path) -> None:
+def test_saving_the_view(show: Open, make_page: MakePage, tmp_path: Path) -> None:
     from PIL import Image
 
-    view = seen(runs=2)
+    view = make_page(runs=2)
     shown = show(view)
     shown.page.get_by_role("checkbox", name="method 2").uncheck()
     with shown.page.expect_download() as png:
@@ -151,8 +153,8 @@ def test_saving_the_view(show: Open, seen: See, tmp_path: Path) -> None:
     assert [row["chosen"] for row in rows].count("1") == 2
 
 
-def test_every_ray_is_listed_and_sorted(show: Open, seen: See) -> None:
-    view = seen()
+def test_every_ray_is_listed_and_sorted(show: Open, make_page: MakePage) -> None:
+    view = make_page()
     shown = show(view)
     shown.page.locator("#rays summary").click()
     shown.settle()

@@ -57,7 +57,7 @@ def view(run: Run) -> PageModel:
 
 
 def test_counted_answers_are_those_of_evaluate(view: PageModel, run: Run, problem: Problem) -> None:
-    (answers,) = (look.answers for look in view.runs)
+    (answers,) = (run_view.answers for run_view in view.runs)
     assert answers is not None
     assert answers.ray_indices.tolist() == list(range(25))
     assert view.groups == ("f", "m")

@@ -169,8 +169,8 @@ def test_the_fronts_inside_are_the_fronts_given(tmp_path: Path, objectives: int)
 def test_fronts_beside_separate_networks_are_measured_by_them(tmp_path: Path) -> None:
     own, bar = front(count=9), front("test", count=5)
     separate = {**record([bar]), "method": {"name": "separate", "settings": {}}}
-    looks = [RunView(record([own]), [own], "one"), RunView(separate, [bar], "two")]
-    write_report(tmp_path / "report.html", PageModel(looks))
+    views = [RunView(record([own]), [own], "one"), RunView(separate, [bar], "two")]
+    write_report(tmp_path / "report.html", PageModel(views))
     data = Page((tmp_path / "report.html").read_text(encoding="utf-8")).data
     for run, one in zip(data["runs"], (own, bar), strict=True):
         assert run["fronts"][0]["report"] == front_report(one, bar).to_dict()

@@ -21,13 +21,13 @@ def data_of(page: Path) -> Any:
 
 
 def test_answers_are_thinned_before_a_page_is_refused(
-    tmp_path: Path, seen: Callable[..., PageModel], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, make_page: Callable[..., PageModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "report.html"
-    write_report(path, seen())
+    write_report(path, make_page())
     whole = path.stat().st_size
     monkeypatch.setattr("paretocosmos.explorer.serialize.MAX_BYTES", whole - 100)
-    write_report(path, seen())
+    write_report(path, make_page())
     answers = data_of(path)["runs"][0]["answers"]
     assert answers["ray_indices"] == list(range(0, 25, 2))
     bytes_of_val = base64.b64decode(answers["confusion"]["val"][0])
@@ -36,21 +36,23 @@ def test_answers_are_thinned_before_a_page_is_refused(
     path.unlink()
     monkeypatch.setattr("paretocosmos.explorer.serialize.MAX_BYTES", 1000)
     with pytest.raises(ConfigurationError, match=r"0\.001 MB.*fewer"):
-        write_report(path, seen())
+        write_report(path, make_page())
     assert list(tmp_path.iterdir()) == []
 
 
-def test_runs_are_told_apart_by_method_then_seed_then_folder(made: Callable[..., Front]) -> None:
-    looks = [
-        RunView({"label": label, "seed": seed}, [made()], folder)
+def test_runs_are_told_apart_by_method_then_seed_then_folder(
+    make_front: Callable[..., Front],
+) -> None:
+    views = [
+        RunView({"label": label, "seed": seed}, [make_front()], folder)
         for label, seed, folder in (("a", 1, "x"), ("b", 1, "x"), ("b", 2, "x"), ("b", 2, "y"))
     ]
     wanted = ["a", "b, seed 1", "b, seed 2, x", "b, seed 2, y"]
-    assert [run["label"] for run in serialize_page(PageModel(looks))["runs"]] == wanted
+    assert [run["label"] for run in serialize_page(PageModel(views))["runs"]] == wanted
 
 
-def test_chances_are_kept_to_a_65535th(seen: Callable[..., PageModel]) -> None:
-    view = seen()
+def test_chances_are_kept_to_a_65535th(make_page: Callable[..., PageModel]) -> None:
+    view = make_page()
     answers = view.runs[0].answers
     assert answers is not None
     (text,) = serialize_page(view)["runs"][0]["answers"]["probabilities"]
@@ -58,8 +60,8 @@ def test_chances_are_kept_to_a_65535th(seen: Callable[..., PageModel]) -> None:
     np.testing.assert_allclose(found, answers.probabilities[0], atol=0.5 / 65535)
 
 
-def test_more_is_better_for_accuracy_and_area_alone(made: Callable[..., Front]) -> None:
-    front = made()
+def test_more_is_better_for_accuracy_and_area_alone(make_front: Callable[..., Front]) -> None:
+    front = make_front()
     ones = np.ones(len(front))
     names = ("accuracy", "accuracy_top", "roc_auc_x", "tpr_gap", "misclassification")
     many = Front(front.rays, front.values, front.names, front.reference, dict.fromkeys(names, ones))

@@ -38,21 +38,21 @@ LEFTOVER = re.compile(r"\.(?:.+\.[0-9a-f]+\.tmp|tmp[0-9A-Za-z]{6})")
 
 
 def make_temporary_path(path: Path) -> Path:
-    """A temporary name in the same folder that cannot be guessed."""
+    """Return a temporary name in the same folder that cannot be guessed."""
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
 
 
 @contextmanager
 def replace_file(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iterator[Path]:
-    """A temporary name beside `path` to write to, which is then renamed.
+    """Yield a temporary name beside `path` to write to, then rename it.
 
-    The name cannot be guessed, and a file or link that is there already is never opened.
+    The name cannot be guessed, and an existing file or link is never opened.
 
     Args:
-        path: what is to be replaced.
-        flush: see that it is on the disk before, and its name afterwards; not where a torn file
-            is noticed and made anew.
-        way_out: what to do where it cannot be written.
+        path: the file to replace.
+        flush: whether to flush the file and its name to the disk; not needed where a torn file is
+            noticed and made anew.
+        way_out: the advice where it cannot be written.
     """
     temporary = make_temporary_path(path)
     try:
@@ -79,7 +79,7 @@ def replace_file(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> I
 
 
 def check_utf8(text: str, name: str) -> None:
-    """Refuse a path that could not be printed, nor be written to a file that can be read."""
+    """Raise for a path that could neither be printed nor be written to a readable file."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -89,7 +89,7 @@ def check_utf8(text: str, name: str) -> None:
 
 
 def path_exists(path: Path) -> bool:
-    """Whether something is there; a place that the system refuses to look at is one sentence."""
+    """Return True if a path exists; raise a RunError if the system refuses to look."""
     try:
         return path.exists()
     except OSError as error:  # a name too long, a parent we may not look into
@@ -98,23 +98,23 @@ def path_exists(path: Path) -> bool:
 
 @contextmanager
 def make_folder(folder: Path) -> Iterator[None]:
-    """A folder, made where it is not there; what was made and is empty in the end is removed."""
-    new: list[Path] = []
+    """Create a folder with its parents; in the end remove those of them that are still empty."""
+    created: list[Path] = []
     try:
         try:
-            new += [place for place in (folder, *folder.parents) if not place.exists()]
+            created += [path for path in (folder, *folder.parents) if not path.exists()]
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_use(folder, error) from error
         yield
     finally:
-        for place in new:
-            with suppress(OSError):
-                place.rmdir()
+        for path in created:
+            with suppress(OSError):  # not empty
+                path.rmdir()
 
 
 def _flush_folder(folder: Path) -> None:
-    """See that a name is on the disk, not only the file; not every system can."""
+    """Flush a folder, so that the name of a file is on the disk too; not every system can."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -128,7 +128,7 @@ def remove_leftovers(folder: Path, *, of: str = "") -> None:
 
     Args:
         folder: the folder.
-        of: only those of the file with that name.
+        of: the name of a file, to remove only its own.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -157,7 +157,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """What another library complained about, without its line breaks."""
+    """Return the message of an error without its line breaks."""
     return " ".join(str(error).split())
 
 
@@ -167,11 +167,11 @@ def write_json(path: Path, content: object) -> None:
 
 
 def to_json_value(value: object, other: Callable[[Any], Any]) -> Any:
-    """A value as JSON has it: mappings, lists, texts and finite numbers.
+    """Convert a value to those of JSON: mappings, lists, texts and finite numbers.
 
     Args:
-        value: whatever is to be written.
-        other: makes something of what JSON cannot say.
+        value: the value to write.
+        other: converts a value that JSON does not have.
 
     >>> to_json_value({1: (0.5, float("inf"))}, repr)
     {'1': [0.5, 'inf']}
@@ -188,7 +188,7 @@ def to_json_value(value: object, other: Callable[[Any], Any]) -> Any:
 def read_json(path: Path) -> dict[str, object]:
     """Read a JSON object; a missing, damaged or outsized file is one sentence."""
     try:
-        content = _parsed(path)
+        content = _read_json_text(path)
     except FileNotFoundError as error:
         raise RunError(
             f"`{path}` does not exist; is `{path.parent}` the folder of a finished run?"
@@ -202,18 +202,20 @@ def read_json(path: Path) -> dict[str, object]:
     return content
 
 
-def _parsed(path: Path) -> object:
-    about = path.stat()
-    if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for, a device never ends
+def _read_json_text(path: Path) -> object:
+    info = path.stat()
+    if not stat.S_ISREG(info.st_mode):  # a pipe would be waited for, a device never ends
         raise ValueError("it is not a regular file")
-    if about.st_size > LARGEST:
-        raise ValueError(f"it has {about.st_size} bytes, at most {LARGEST} are read")
+    if info.st_size > LARGEST:
+        raise ValueError(f"it has {info.st_size} bytes, at most {LARGEST} are read")
     return parse_json(path.read_text(encoding="utf-8"))
 
 
 def parse_json(text: str) -> object:
-    """What a text of JSON says; whatever cannot be used is a `ValueError` or a `RecursionError`."""
-    content = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_no_number)
+    """Parse JSON; raise a `ValueError` or a `RecursionError` for anything that cannot be used."""
+    content = json.loads(
+        text, parse_int=_parse_int, parse_float=_parse_float, parse_constant=_refuse_constant
+    )
     check_depth(content)
     if "\\ud" in text.lower():  # half a character, which could be neither printed nor written
         json.dumps(content, ensure_ascii=False).encode()
@@ -221,39 +223,39 @@ def parse_json(text: str) -> object:
 
 
 def check_depth(content: object) -> None:
-    """Refuse what is nested so deeply that whatever walks through it would fail."""
+    """Raise for content nested so deeply that recursive code would fail on it."""
     level = [content] if isinstance(content, dict | list) else []
     for _ in range(DEEPEST):
-        inner = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [part for every in inner for part in every if isinstance(part, dict | list)]
+        children = (node.values() if isinstance(node, dict) else node for node in level)
+        level = [child for nodes in children for child in nodes if isinstance(child, dict | list)]
         if not level:
             return
     raise ValueError(f"it is nested more than {DEEPEST} deep")
 
 
-def _whole(digits: str) -> int:
+def _parse_int(digits: str) -> int:
     if len(digits) > LONGEST:
         raise ValueError(f"it has a number of {len(digits)} digits")
     return int(digits)
 
 
-def _finite(digits: str) -> float:
+def _parse_float(digits: str) -> float:
     if len(digits) > LONGEST or not math.isfinite(float(digits)):
         raise ValueError(f"it has a number that is too large or too long, {digits[:20]}")
     return float(digits)
 
 
-def _no_number(word: str) -> object:
+def _refuse_constant(word: str) -> object:
     raise ValueError(f"it has {word}, which is not JSON")
 
 
 def hash_json(content: object) -> str:
-    """The SHA-256 of what JSON can say, however it is laid out, in hexadecimal."""
+    """Return the SHA-256 of JSON content, whatever its layout, in hexadecimal."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def hash_file(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -273,9 +275,9 @@ def lock_folder(folder: Path) -> Iterator[None]:
     >>> folder.exists()
     False
     """
-    with make_folder(folder), ExitStack() as held:
+    with make_folder(folder), ExitStack() as stack:
         try:
-            held.enter_context(FileLock(folder / LOCK, blocking=False))
+            stack.enter_context(FileLock(folder / LOCK, blocking=False))
         except Timeout as error:
             raise RunError(
                 f"`{folder}` is being trained by another process: wait for it, then start again"
@@ -291,7 +293,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def is_locked(folder: Path) -> bool:
-    """Return True if a process that lives keeps others from a folder.
+    """Return True if a living process keeps others from a folder.
 
     >>> import tempfile
     >>> is_locked(Path(tempfile.mkdtemp()))
@@ -318,26 +320,26 @@ def user_path(path: str | Path) -> Path:
     'runs/first'
     """
     check_utf8(str(path), "a path")
-    place = Path(path)
+    expanded = Path(path)
     try:
-        place = place.expanduser()
+        expanded = expanded.expanduser()
     except RuntimeError as error:
         raise RunError(
-            f"cannot use `{path}`: the home folder of `{place.parts[0]}` is not known; write the "
-            f"whole path, or `./{path}` if a name begins with `~`"
+            f"cannot use `{path}`: the home folder of `{expanded.parts[0]}` is not known; write "
+            f"the whole path, or `./{path}` if a name begins with `~`"
         ) from error
     try:
-        place.lstat()
+        expanded.lstat()
     except (FileNotFoundError, NotADirectoryError):
         pass
     except (OSError, ValueError) as error:  # a name too long, a parent we may not look into
         reason = getattr(error, "strerror", None) or str(error)
         raise RunError(f"cannot use `{path}`: {reason}; choose another path") from error
-    return place
+    return expanded
 
 
 def get_cache_folder() -> Path:
-    """Where downloads and composites are kept; it need not exist."""
+    """Return the folder of downloads and composites; it need not exist."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     if Path(named).is_absolute():  # the standard says to ignore any other
         return Path(named) / "paretocosmos"
@@ -352,7 +354,7 @@ def get_cache_folder() -> Path:
 
 
 def list_data_folders(data: str | None = None) -> list[Path]:
-    """The folders to look in: the one that is named, or else the variable's and the cache."""
+    """Return the folders to search: the given one, or else the variable's and the cache."""
     if data is not None:
         return [user_path(data)]
     named = os.environ.get(VARIABLE)

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-__all__ = ["DARK", "LIGHT", "RUNS", "css"]
-
 LIGHT: Mapping[str, str] = {
     "paper": "#fbfbfa",
     "raised": "#f1f2f2",
@@ -45,7 +43,7 @@ TYPE: Mapping[str, str] = {
 
 
 def css() -> str:
-    """Custom properties: light, dark where the reader's system is, and by a page's own switch.
+    """Return CSS custom properties: light, dark by the system, or by a page's own switch.
 
     >>> css().splitlines()[0]
     ':root {'
@@ -54,7 +52,7 @@ def css() -> str:
         f"color-scheme: {name}; "
         + " ".join(f"--{key}: {value};" for key, value in colours.items())
         + " "
-        + " ".join(f"--run-{place}: {one};" for place, one in enumerate(RUNS[name]))
+        + " ".join(f"--run-{index}: {colour};" for index, colour in enumerate(RUNS[name]))
         for name, colours in (("light", LIGHT), ("dark", DARK))
     )
     fonts = " ".join(f"--{name}: {stack};" for name, stack in TYPE.items())

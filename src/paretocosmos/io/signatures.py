@@ -24,19 +24,6 @@ if TYPE_CHECKING:
         Ed25519PublicKey,
     )
 
-__all__ = [
-    "ALGORITHM",
-    "FILE",
-    "FORMAT",
-    "PASSPHRASE",
-    "Signed",
-    "check_signature",
-    "fingerprint_of",
-    "message_of",
-    "read_private_key",
-    "read_public_key",
-]
-
 FILE = "signature.json"
 FORMAT = 1
 ALGORITHM = "ed25519"
@@ -69,7 +56,7 @@ class Signed:
 
 
 def message_of(sha256: str, when: str) -> bytes:
-    r"""What is signed: the hash of a run's record and the time, under a heading of our own.
+    r"""Return the signed message: the hash of a run's record and the time, under a heading.
 
     The heading keeps a key that signs other things from being led to sign a run.
 
@@ -80,7 +67,7 @@ def message_of(sha256: str, when: str) -> bytes:
 
 
 def fingerprint_of(key: "Ed25519PublicKey") -> str:
-    """A public key in short, as OpenSSH has it: a hash of its name and its 32 bytes."""
+    """Return the fingerprint of a public key, as OpenSSH prints it."""
     parts = (b"ssh-ed25519", key.public_bytes_raw())
     blob = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
     hashed = base64.b64encode(hashlib.sha256(blob).digest()).decode()
@@ -88,7 +75,7 @@ def fingerprint_of(key: "Ed25519PublicKey") -> str:
 
 
 def read_private_key(path: str | Path) -> "Ed25519PrivateKey":
-    """The Ed25519 key that signs, from a file in the PEM or the OpenSSH format.
+    """Read the Ed25519 key that signs, from a file in the PEM or the OpenSSH format.
 
     Args:
         path: the file; the passphrase of one that has one is in `PARETOCOSMOS_PASSPHRASE`.
@@ -97,7 +84,7 @@ def read_private_key(path: str | Path) -> "Ed25519PrivateKey":
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    text = _text(path, MAKE)
+    text = _read_key_file(path, MAKE)
     if b"PRIVATE KEY" not in text:
         raise ConfigurationError(f"`{path}` is not a private key, which signing needs: {MAKE}")
     load = (
@@ -106,42 +93,42 @@ def read_private_key(path: str | Path) -> "Ed25519PrivateKey":
         else serialization.load_pem_private_key
     )
     try:
-        key = _parsed(path, lambda: load(text, None), MAKE)
+        key = _parse_key(path, lambda: load(text, None), MAKE)
     except TypeError as error:  # it is encrypted
-        known = os.environ.get(PASSPHRASE)
-        if not known:
+        passphrase = os.environ.get(PASSPHRASE)
+        if not passphrase:
             raise ConfigurationError(
                 f"`{path}` is protected by a passphrase: put it into {PASSPHRASE}, or use a key "
                 "without one"
             ) from error
         way_out = f"is the passphrase in {PASSPHRASE} the right one?"
-        key = _parsed(path, lambda: load(text, known.encode()), way_out)
+        key = _parse_key(path, lambda: load(text, passphrase.encode()), way_out)
     if not isinstance(key, Ed25519PrivateKey):
         raise ConfigurationError(f"`{path}` is not an Ed25519 key: {MAKE}")
     return key
 
 
 def read_public_key(path: str | Path) -> "Ed25519PublicKey":
-    """The Ed25519 key that a signature is verified with, in the PEM or the OpenSSH format."""
+    """Read the Ed25519 key that verifies a signature, in the PEM or the OpenSSH format."""
     require_extra("cryptography", "sign", "verifying a signature")
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    text = _text(path, GIVE).strip()
+    text = _read_key_file(path, GIVE).strip()
     if b"PRIVATE KEY" in text:
         raise ConfigurationError(f"`{path}` is a private key, which its owner keeps secret: {GIVE}")
     pem = text.startswith(b"-----BEGIN")
     if not pem and len(text.splitlines()) != 1:
         raise ConfigurationError(f"`{path}` does not contain exactly one public key: {GIVE}")
     load = serialization.load_pem_public_key if pem else serialization.load_ssh_public_key
-    key = _parsed(path, lambda: load(text), GIVE)
+    key = _parse_key(path, lambda: load(text), GIVE)
     if not isinstance(key, Ed25519PublicKey):
         raise ConfigurationError(f"`{path}` is not an Ed25519 key: {GIVE}")
     return key
 
 
 def check_signature(folder: Path, record: Mapping[str, Any], key: "Ed25519PublicKey") -> Signed:
-    """Who signed a record, if it was the owner of a key; else it is refused.
+    """Return who signed a record; raise if it was not the owner of a key.
 
     Args:
         folder: the run's.
@@ -150,29 +137,29 @@ def check_signature(folder: Path, record: Mapping[str, Any], key: "Ed25519Public
     """
     from cryptography.exceptions import InvalidSignature
 
-    said, asked = _signature_in(folder), fingerprint_of(key)
-    if said["key"] != asked:
+    signature, expected = _read_signature(folder), fingerprint_of(key)
+    if signature["key"] != expected:
         raise SignatureError(
-            f"`{folder}` was signed with another key ({said['key']}) than the one to verify with "
-            f"({asked}): if you meant that key, get its public part from its owner"
+            f"`{folder}` was signed with another key ({signature['key']}) than the one to verify "
+            f"with ({expected}): if you meant that key, get its public part from its owner"
         )
     try:
-        message = message_of(said["sha256"], said["signed"])
-        key.verify(base64.b64decode(said["signature"]), message)
+        message = message_of(signature["sha256"], signature["signed"])
+        key.verify(base64.b64decode(signature["signature"]), message)
     except InvalidSignature:
         raise SignatureError(
             f"the signature of `{folder}` is not valid: `{folder / FILE}` was not made with the "
-            f"key {asked}, or was changed: restore the signed version"
+            f"key {expected}, or was changed: restore the signed version"
         ) from None
     rest = {name: value for name, value in record.items() if name != "sha256"}
-    if not record.get("sha256") == said["sha256"] == hash_json(rest):
+    if not record.get("sha256") == signature["sha256"] == hash_json(rest):
         raise SignatureError(
             f"`{folder / 'run.json'}` was changed after it was signed: restore the signed version"
         )
-    return Signed(asked, said["signed"])
+    return Signed(expected, signature["signed"])
 
 
-def _signature_in(folder: Path) -> dict[str, str]:
+def _read_signature(folder: Path) -> dict[str, str]:
     path = folder / FILE
     if not path.is_file():
         raise SignatureError(
@@ -188,15 +175,15 @@ def _signature_in(folder: Path) -> dict[str, str]:
             "paretocosmos"
         )
     for name, pattern in FIELDS.items():
-        found = content.get(name)
-        if not isinstance(found, str) or re.fullmatch(pattern, found) is None:
+        value = content.get(name)
+        if not isinstance(value, str) or re.fullmatch(pattern, value) is None:
             raise SignatureError(
                 f"`{path}` is damaged, its `{name}` is invalid: restore the signed version"
             )
     return {name: str(content[name]) for name in FIELDS}
 
 
-def _text(path: str | Path, way_out: str) -> bytes:
+def _read_key_file(path: str | Path, way_out: str) -> bytes:
     try:
         place = Path(path).expanduser()
         if place.is_fifo():  # which would be waited for
@@ -211,7 +198,7 @@ def _text(path: str | Path, way_out: str) -> bytes:
     return text
 
 
-def _parsed(path: str | Path, load: Callable[[], object], way_out: str) -> object:
+def _parse_key(path: str | Path, load: Callable[[], object], way_out: str) -> object:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:

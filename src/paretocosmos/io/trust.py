@@ -1,4 +1,4 @@
-"""Whose code a file may name: this package's own things, and what the caller trusts.
+"""Trust: a file may name code of this package, and of packages that the caller trusts.
 
 A name that the caller writes, in Python or on the command line, is resolved by `find` whatever it
 is. A name in a file passes through `check_names` first, before anything is imported.
@@ -10,13 +10,11 @@ from pathlib import Path
 from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError, RunError, UntrustedError, unknown
 
-__all__ = ["check_names", "check_trust", "modules_of"]
-
 LONGEST = 200  # letters of a name
 
 
 def check_trust(trust: Collection[str]) -> tuple[str, ...]:
-    """The packages and modules a caller trusts, if they are names of such.
+    """Validate the names of packages and modules that a caller trusts.
 
     >>> check_trust(["my_package", "other.module"])
     ('my_package', 'other.module')
@@ -32,9 +30,7 @@ def check_trust(trust: Collection[str]) -> tuple[str, ...]:
 
 
 def modules_of(names: Iterable[str | None]) -> tuple[str, ...]:
-    """The modules of things outside this package, by `package.module:Thing`: none for its own.
-
-    What a caller names himself is trusted so.
+    """Return the modules of names such as `package.module:Thing`, which a caller trusts by naming.
 
     >>> modules_of(["cosmos", "my_package.nets:Net", None])
     ('my_package.nets',)
@@ -46,11 +42,11 @@ def modules_of(names: Iterable[str | None]) -> tuple[str, ...]:
 def check_names(
     named: Iterable[tuple[str, str]], *, file: str | Path, trust: Collection[str]
 ) -> None:
-    """Refuse a file that names code of others which the caller does not trust.
+    """Raise if a file names foreign code that the caller does not trust.
 
     Args:
-        named: kinds, and the names of things in them that are in the file.
-        file: what it is called in a refusal.
+        named: the kinds and names of the things that the file names.
+        file: its name in an error message.
         trust: packages and modules whose code may be imported.
     """
     refused = []
@@ -58,20 +54,20 @@ def check_names(
         if not _is_name(name):  # which goes into a sentence, and into a command to copy
             raise RunError(f"`{file}` is damaged: {ascii(name)[:60]} is not a valid name")
         if ":" in name:
-            if not _trusted(name, trust) and not _is_registered(kind, name):
+            if not _is_trusted(name, trust) and not _is_registered(kind, name):
                 refused.append(name)
         elif name not in registry.names(kind):
-            known = unknown(kind.removesuffix("s"), name, registry.names(kind))
-            raise RunError(f"`{file}` cannot be used here: {known}")
+            mistake = unknown(kind.removesuffix("s"), name, registry.names(kind))
+            raise RunError(f"`{file}` cannot be used here: {mistake}")
     if refused:
         packages = tuple(
             dict.fromkeys(name.partition(".")[0].partition(":")[0] for name in refused)
         )
-        each = ", ".join(f'"{package}"' for package in packages)
-        called = " and ".join(f"`{name}`" for name in dict.fromkeys(refused))
+        listed = ", ".join(f'"{package}"' for package in packages)
+        named_code = " and ".join(f"`{name}`" for name in dict.fromkeys(refused))
         error = UntrustedError(
-            f"`{file}` names {called}, code outside paretocosmos that would be imported and run: "
-            f"if you trust it, allow it with trust=[{each}]"
+            f"`{file}` names {named_code}, code outside paretocosmos that would be imported and run"
+            f": if you trust it, allow it with trust=[{listed}]"
         )
         error.packages = packages
         raise error
@@ -83,9 +79,9 @@ def _is_name(name: str) -> bool:
     return len(name) <= LONGEST and thing.isprintable() and all(p.isidentifier() for p in parts)
 
 
-def _trusted(name: str, trust: Collection[str]) -> bool:
+def _is_trusted(name: str, trust: Collection[str]) -> bool:
     module = name.partition(":")[0]
-    return any(module == one or module.startswith(f"{one}.") for one in trust)
+    return any(module == prefix or module.startswith(f"{prefix}.") for prefix in trust)
 
 
 def _is_registered(kind: str, name: str) -> bool:

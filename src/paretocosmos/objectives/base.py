@@ -24,9 +24,9 @@ class Objective(ABC):
     `__post_init__`; or it has an `__init__` of its own, which calls this one.
 
     Args:
-        name: how fronts call it; its registered name by default, or that of the class.
-        output: which head it reads, where the network has several.
-        target: which target it compares with.
+        name: its name in fronts; by default its registered name, or that of the class.
+        output: the head it reads, if the network has several.
+        target: the target it compares with.
 
     >>> class Missing(Objective):
     ...     def loss(self, outputs, targets):
@@ -66,7 +66,7 @@ class Objective(ABC):
         """The differentiable loss of a batch: outputs ``[B, ...]`` to a scalar."""
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
-        """What a front reports; the loss, unless the objective knows better.
+        """Compute the value that a front reports; by default the loss.
 
         Where targets may be `missing`, it is made of the sums: they say whether there was any.
         """
@@ -74,7 +74,7 @@ class Objective(ABC):
         return self.loss(outputs, targets) if sums is None else self.from_sums(sums)
 
     def sums(self, outputs: Outputs, targets: Targets) -> Tensor | None:
-        """What the score follows from and samples add to, so that no outputs need be kept.
+        """Compute sums over samples from which the score follows, so that no outputs need be kept.
 
         A tensor of any fixed shape: that of a split is the sum over its batches, and `from_sums`
         makes the score of it. `None` where the score needs all outputs at once, as by default. A
@@ -83,7 +83,7 @@ class Objective(ABC):
         return None
 
     def from_sums(self, sums: Tensor) -> Tensor:
-        """The score of a split, given its sums; by default a mean, of a total and a weight."""
+        """Compute the score of a split from its sums, by default a total and its weight."""
         return mean_of(sums)
 
     @property
@@ -92,7 +92,7 @@ class Objective(ABC):
         return None
 
     def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
-        """What an interval of the score follows from, where that is a gap between groups' means.
+        """Compute moments for an interval of the score, if that is a gap between groups' means.
 
         Of each mean that is compared the groups' sums, sums of squares and sizes,
         ``[means, groups, 3]``; the score is the largest gap. `None` where it is anything else: then
@@ -101,7 +101,7 @@ class Objective(ABC):
         return None
 
     def unit(self, scale: float) -> float:
-        """What a score of 1 is worth where targets are numbers in units of `scale`.
+        """Return the worth of a score of 1 if targets are numbers in units of `scale`.
 
         1 for a score that has no unit, `scale` for a difference, its square for a squared one.
         """
@@ -112,10 +112,10 @@ class Objective(ABC):
 
 
 def pick(outputs: Outputs, head: str | None) -> Tensor:
-    """The tensor of one head, by its name; in a tuple by its place, ``"0"``."""
+    """Return the tensor of one head, by its name; in a tuple by its position, ``"0"``."""
     if isinstance(outputs, Tensor):
         return outputs
-    heads = _by_name(outputs)
+    heads = _name_heads(outputs)
     if head is None or head not in heads:
         raise ConfigurationError(
             f"the network has the heads {', '.join(heads)}; an objective must name one with "
@@ -124,7 +124,7 @@ def pick(outputs: Outputs, head: str | None) -> Tensor:
     return heads[head]
 
 
-def _by_name(outputs: object) -> Mapping[str, Tensor]:
+def _name_heads(outputs: object) -> Mapping[str, Tensor]:
     if isinstance(outputs, Mapping):
         return outputs
     if isinstance(outputs, list | tuple):
@@ -138,25 +138,25 @@ def _by_name(outputs: object) -> Mapping[str, Tensor]:
 
 
 def logits_of(outputs: Outputs, head: str | None) -> Tensor:
-    """One logit per sample: ``[B]`` or ``[B, 1]`` to ``[B]``."""
+    """Return one logit per sample: ``[B]`` or ``[B, 1]`` to ``[B]``."""
     logits = pick(outputs, head)
     return logits.squeeze(-1) if logits.ndim > 1 and logits.shape[-1] == 1 else logits
 
 
 def mean_of(sums: Tensor) -> Tensor:
-    """The mean, given a total and its weight ``[2]``; 0 where nothing counts."""
+    """Return the mean, given a total and its weight ``[2]``; 0 if the weight is 0."""
     total, weight = sums.unbind()
     return total / torch.where(weight > 0, weight, 1.0)
 
 
-def aligned(target: Tensor, output: Tensor, name: str = "label") -> Tensor:
-    """A target in the shape of an output, number by number.
+def align(target: Tensor, output: Tensor, name: str = "label") -> Tensor:
+    """Return a target in the shape of an output, number by number.
 
     Axes of length 1 may differ, as in ``[B]`` and ``[B, 1]``. All others must be the same in the
     same order: a reshape would compare channels with positions.
 
     >>> import torch
-    >>> aligned(torch.zeros(4), torch.zeros(4, 1)).shape
+    >>> align(torch.zeros(4), torch.zeros(4, 1)).shape
     torch.Size([4, 1])
     """
     if target.shape == output.shape:
@@ -176,7 +176,7 @@ def aligned(target: Tensor, output: Tensor, name: str = "label") -> Tensor:
 def classes_last(
     logits: Tensor, labels: Tensor, axis: int | None = None, name: str = "label"
 ) -> Tensor:
-    """Logits with their classes on the last axis, for one label each.
+    """Return logits with their classes on the last axis, for one label each.
 
     The classes may be second, as torch's cross-entropy has them, ``[B, K, ...]`` for labels
     ``[B, ...]``; or last, as language models give them, ``[B, ..., K]``.
@@ -211,7 +211,7 @@ def classes_last(
 
 
 def check_axis(axis: int | None) -> None:
-    """Refuse an axis that classes are never on."""
+    """Validate the axis of the classes."""
     if axis not in (None, 1, -1):
         raise ConfigurationError(
             f"`axis` must be 1 if classes come second or -1 if they come last, found {axis!r}"
@@ -219,29 +219,29 @@ def check_axis(axis: int | None) -> None:
 
 
 class Parts(NamedTuple):
-    """What a mean over labels is made of.
+    """The values of a mean over labels, and their weights.
 
     Attributes:
-        values: of every label, ``[B, ...]``; anything where it is not known.
-        known: which labels there are; `None` for all.
+        values: of every label, ``[B, ...]``; anything where the label is missing.
+        present: which labels exist; `None` for all.
         weights: of the values; `None` for equal ones.
-        counted: what each value counts for in the divisor, times its weight; 1 if `None`.
+        counted: the factor of each weight in the divisor; 1 if `None`.
     """
 
     values: Tensor
-    known: Tensor | None = None
+    present: Tensor | None = None
     weights: Tensor | None = None
     counted: Tensor | None = None
 
     @property
     def equal(self) -> bool:
         """`True` if every value counts, and counts the same."""
-        return self.known is None and self.weights is None and self.counted is None
+        return self.present is None and self.weights is None and self.counted is None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LabelMean(Objective):
-    """The mean of something over the labels that there are.
+    """The mean of a value over the labels that exist.
 
     A batch without labels has a loss of 0 and no gradient, so that it changes nothing; a split
     without labels has the score NaN, since nothing can be said.
@@ -251,7 +251,7 @@ class LabelMean(Objective):
 
     @abstractmethod
     def parts(self, outputs: Outputs, targets: Targets) -> Parts:
-        """What is averaged."""
+        """Return the values to average."""
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         parts = self.parts(outputs, targets)
@@ -266,43 +266,46 @@ class LabelMean(Objective):
 
 
 def sums_of(parts: Parts) -> Tensor:
-    """The total, and the weight it is divided by: ``[2]``."""
-    values, known, weights, counted = parts
-    values = values.to(torch.promote_types(values.dtype, torch.float32))  # half of it cannot count
+    """Return the total, and the weight it is divided by: ``[2]``."""
+    values, present, weights, counted = parts
+    values = values.to(
+        torch.promote_types(values.dtype, torch.float32)
+    )  # float16 counts only to 2048
     if parts.equal:
         return torch.stack([values.sum(), values.new_full((), values.numel())])
     weight = torch.ones_like(values) if weights is None else weights.to(values).expand_as(values)
-    if known is not None:
-        values, weight = torch.where(known, values, 0.0), torch.where(known, weight, 0.0)
+    if present is not None:
+        # selected, not multiplied: the value of a missing label may be NaN
+        values, weight = torch.where(present, values, 0.0), torch.where(present, weight, 0.0)
     total = weight.sum() if counted is None else (weight * counted).sum()
     return torch.stack([(values * weight).sum(), total])
 
 
 def sample_weights(like: Tensor, targets: Targets, name: str) -> Tensor | None:
-    """What each sample of values ``[B, ...]`` counts for, ``[B, 1, ...]``; `None`: all the same."""
+    """Return the weight of each sample of values ``[B, ...]``; `None` if all weigh the same."""
     weight = targets.get(name)
     if weight is None:
         return None
     if weight.numel() == len(like):  # of a sample, for all its values
         return weight.to(like.dtype).reshape(-1, *[1] * (like.ndim - 1))
-    return aligned(weight.to(like.dtype), like, name)
+    return align(weight.to(like.dtype), like, name)
 
 
 def weighted_mean(values: Tensor, targets: Targets) -> Tensor:
-    """The mean over samples, weighted where the targets hold a ``weight``."""
+    """Return the mean over samples, weighted if the targets hold a ``weight``."""
     if "weight" not in targets:
         return values.mean()
     return mean_of(weighted_sums(values, targets))
 
 
 def weighted_sums(values: Tensor, targets: Targets) -> Tensor:
-    """The total of a mean over samples, and the weight it is divided by: ``[2]``."""
+    """Return the total over samples, and the weight it is divided by: ``[2]``."""
     return sums_of(Parts(values, weights=sample_weights(values, targets, "weight")))
 
 
 def known_numbers(target: Tensor, ignore_nan: bool) -> tuple[Tensor, Tensor | None]:
-    """A target without its NaNs, and which of it are numbers; `None` where all are to be."""
+    """Return a target without NaN, and a mask of its numbers; `None` if all must be numbers."""
     if not ignore_nan:
         return target, None
-    known = ~target.isnan()
-    return target.where(known, 0.0), known
+    present = ~target.isnan()
+    return target.where(present, 0.0), present

@@ -12,7 +12,7 @@ from paretocosmos.objectives.base import (
     LabelMean,
     Objective,
     Parts,
-    aligned,
+    align,
     check_axis,
     classes_last,
     known_numbers,
@@ -61,28 +61,28 @@ class BinaryCrossEntropy(LabelMean):
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         plain = self.class_weight is None and not (self.ignore_nan or self.label_smoothing)
         if plain and self.weight not in targets:
-            return F.binary_cross_entropy_with_logits(*self._compared(outputs, targets))
+            return F.binary_cross_entropy_with_logits(*self._read_logits(outputs, targets))
         return super().loss(outputs, targets)
 
     def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
         return super().sums(outputs, targets)  # of the loss above, too
 
     def parts(self, outputs: Outputs, targets: Targets) -> Parts:
-        logits, label = self._compared(outputs, targets)
-        label, known = known_numbers(label, self.ignore_nan)
+        logits, label = self._read_logits(outputs, targets)
+        label, present = known_numbers(label, self.ignore_nan)
         weights = sample_weights(logits, targets, self.weight)
         if self.class_weight is not None:
             negative, positive = self.class_weight
-            own = negative + (positive - negative) * label
-            weights = own if weights is None else own * weights
+            of_class = negative + (positive - negative) * label
+            weights = of_class if weights is None else of_class * weights
         if self.label_smoothing:
             label = label + self.label_smoothing * (0.5 - label)
-        each = F.binary_cross_entropy_with_logits(logits, label, reduction="none")
-        return Parts(each, known, weights)
+        losses = F.binary_cross_entropy_with_logits(logits, label, reduction="none")
+        return Parts(losses, present, weights)
 
-    def _compared(self, outputs: Outputs, targets: Targets) -> tuple[Tensor, Tensor]:
+    def _read_logits(self, outputs: Outputs, targets: Targets) -> tuple[Tensor, Tensor]:
         logits = logits_of(outputs, self.output)
-        return logits, aligned(targets[self.target].to(logits.dtype), logits, self.target)
+        return logits, align(targets[self.target].to(logits.dtype), logits, self.target)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -130,28 +130,28 @@ class CrossEntropy(LabelMean):
         # not F.cross_entropy, which under vmap asks twice for labels to ignore: on a GPU half of
         # the kernels of a small network's loss
         logarithms = F.log_softmax(logits, dim=-1)
-        known = None if self.ignore_index is None else labels != self.ignore_index
-        if known is not None:
-            labels = labels.where(known, 0)
-        each, own = -logarithms.gather(-1, labels.unsqueeze(-1)).squeeze(-1), None
+        present = None if self.ignore_index is None else labels != self.ignore_index
+        if present is not None:
+            labels = labels.where(present, 0)
+        losses, counted = -logarithms.gather(-1, labels.unsqueeze(-1)).squeeze(-1), None
         spread = logarithms
         if self.class_weight is not None:
-            of_class = self._of_class(logarithms)
-            own, spread = of_class[labels], logarithms * of_class
-            each = each * own
+            weights = self._weigh_classes(logarithms)
+            counted, spread = weights[labels], logarithms * weights
+            losses = losses * counted
         if self.label_smoothing:
-            each = each - self.label_smoothing * (each + spread.mean(dim=-1))
-        return Parts(each, known, sample_weights(each, targets, self.weight), own)
+            losses = losses - self.label_smoothing * (losses + spread.mean(dim=-1))
+        return Parts(losses, present, sample_weights(losses, targets, self.weight), counted)
 
     def classes(self, outputs: Outputs, targets: Targets) -> int:
-        """How many classes a network tells apart, given its outputs for some targets."""
+        """Return the number of classes of a network, given its outputs for some targets."""
         return self._logits(outputs, targets).shape[-1]
 
     def _logits(self, outputs: Outputs, targets: Targets) -> Tensor:
         output, labels = pick(outputs, self.output), targets[self.target]
         return classes_last(output, labels, self.axis, self.target)
 
-    def _of_class(self, logarithms: Tensor) -> Tensor:
+    def _weigh_classes(self, logarithms: Tensor) -> Tensor:
         assert self.class_weight is not None
         classes = logarithms.shape[-1]
         if len(self.class_weight) != classes:
@@ -203,54 +203,55 @@ class ClassLoss(Objective):
             raise ConfigurationError(f"`share` must lie between 0 and 1, found {self.share}")
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        total, there = self.sums(outputs, targets).unbind()
+        total, size = self.sums(outputs, targets).unbind()
         if self.share is not None:
             # one after the other: all weights times 2 then change no bit
             return total / total_weight(targets[self.target], targets) / self.share
-        return total / torch.where(there > 0, there, 1.0)
+        return total / torch.where(size > 0, size, 1.0)
 
     def score(self, outputs: Outputs, targets: Targets) -> Tensor:
         return self.from_sums(self.sums(outputs, targets))
 
     def from_sums(self, sums: Tensor) -> Tensor:
-        total, there = sums.unbind()
-        return total / there
+        total, size = sums.unbind()
+        return total / size
 
     def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
-        """The loss summed over the samples of the class, and how many they are: ``[2]``."""
+        """Return the loss summed over the samples of the class, and their number: ``[2]``."""
         logits, label = logits_of(outputs, self.output), targets[self.target]
         if logits.ndim == 1:
             # log(1 + exp(-z)) for the positive class, log(1 + exp(z)) for the negative
-            each = F.softplus(-logits if self.of else logits)
+            losses = F.softplus(-logits if self.of else logits)
         else:
             last = classes_last(logits, label, self.axis, self.target)
-            each = -F.log_softmax(last, dim=-1)[..., self.of]
-        member = (aligned(label, each, self.target) == self.of).to(each.dtype)
+            losses = -F.log_softmax(last, dim=-1)[..., self.of]
+        member = (align(label, losses, self.target) == self.of).to(losses.dtype)
         if "weight" in targets:
-            member = member * aligned(targets["weight"], each, "weight")
-        return torch.stack([(each * member).sum(), member.sum()])
+            member = member * align(targets["weight"], losses, "weight")
+        return torch.stack([(losses * member).sum(), member.sum()])
 
 
 def as_class_weight(
-    given: Sequence[float] | None, classes: int | None = None
+    class_weight: Sequence[float] | None, classes: int | None = None
 ) -> tuple[float, ...] | None:
-    """The weight of every class, checked."""
-    if given is None:
+    """Return the weight of every class, checked."""
+    if class_weight is None:
         return None
-    found = tuple(float(weight) for weight in given)
-    if not found or any(not 0 <= weight < float("inf") for weight in found) or not any(found):
+    weights = tuple(float(weight) for weight in class_weight)
+    if not any(weights) or any(not 0 <= weight < float("inf") for weight in weights):
         raise ConfigurationError(
             "`class_weight` must have one number for every class, 0 or more, not all 0; found "
-            f"{given}"
+            f"{class_weight}"
         )
-    if classes is not None and len(found) != classes:
+    if classes is not None and len(weights) != classes:
         raise ConfigurationError(
-            f"`class_weight` must have one number for each of {classes} classes, found {len(found)}"
+            f"`class_weight` must have one number for each of {classes} classes, found "
+            f"{len(weights)}"
         )
-    return found
+    return weights
 
 
 def check_smoothing(smoothing: float) -> None:
-    """Refuse a share of the label that is none."""
+    """Validate the share of label smoothing."""
     if not 0 <= smoothing < 1:
         raise ConfigurationError(f"`label_smoothing` must be from 0 to below 1, found {smoothing}")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.objectives.base import Objective, aligned, logits_of
+from paretocosmos.objectives.base import Objective, align, logits_of
 from paretocosmos.types import Outputs, Targets
 
 # The rank correlation of what is trained and what is counted: docs/decisions/fairness.md.
@@ -113,7 +113,7 @@ class GroupObjective(Objective):
 
     def label(self, targets: Targets, like: Tensor) -> Tensor:
         """Return the label as numbers of another tensor's shape and type."""
-        return aligned(targets[self.target].to(like.dtype), like, self.target)
+        return align(targets[self.target].to(like.dtype), like, self.target)
 
     def read(self, outputs: Outputs) -> Tensor:
         """Return outputs ``[B]``, or ``[B, K]`` of classes; others have no value per sample."""

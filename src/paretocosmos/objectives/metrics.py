@@ -11,7 +11,7 @@ from torch import Tensor
 from paretocosmos import registry
 from paretocosmos.objectives.base import (
     Objective,
-    aligned,
+    align,
     classes_last,
     logits_of,
     mean_of,
@@ -23,7 +23,7 @@ from paretocosmos.types import Measure, Metric, Outputs, Targets
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
-# What a subclass may change the score by; its `sums` must follow.
+# Methods that change the score where a subclass overrides them; its `sums` must follow.
 HOOKS = ("score", "decided", "rates")
 
 
@@ -64,7 +64,7 @@ def streaming(
 
 
 def streamed(metric: Callable[..., Any]) -> Streamed | None:
-    """How a metric adds up: a function, or the score of an objective; `None` if nobody says.
+    """Return the declared sums of a metric or of the score of an objective; `None` without any.
 
     An objective says so with `sums`; a subclass with a score of its own declares it anew.
 
@@ -79,16 +79,17 @@ def streamed(metric: Callable[..., Any]) -> Streamed | None:
         return Streamed(partial(inner.sums, *metric.args, **metric.keywords), inner.finish)
     owner = getattr(metric, "__self__", None)
     if not isinstance(owner, Objective) or metric != owner.score:
-        found: Streamed | None = getattr(metric, "streamed", None)
-        return found
+        declared: Streamed | None = getattr(metric, "streamed", None)
+        return declared
     of_loss = type(owner).score is Objective.score
+    # the most derived class that touches the score decides, as Python looks names up
     for holder in (owner, *type(owner).__mro__):
-        held = vars(holder)
+        attributes = vars(holder)
         if holder is Objective:
             return None
-        if "sums" in held:
+        if "sums" in attributes:
             return Streamed(owner.sums, owner.from_sums)  # type: ignore[arg-type]
-        if any(hook in held for hook in HOOKS) or (of_loss and "loss" in held):
+        if any(hook in attributes for hook in HOOKS) or (of_loss and "loss" in attributes):
             return None
     return None
 
@@ -104,7 +105,7 @@ def deciding(metric: Declared) -> Declared:
 
 
 def decides(metric: Callable[..., Any]) -> bool:
-    """Whether a metric is declared to be of decisions: a function, or the score of an objective.
+    """Return True if a metric, or the score of an objective, is declared to be of decisions.
 
     An objective says so with `decides`; a subclass with a score of its own declares it anew.
 
@@ -118,17 +119,17 @@ def decides(metric: Callable[..., Any]) -> bool:
     if not isinstance(owner, Objective) or metric != owner.score:
         return bool(getattr(metric, "decides", False))
     for holder in (owner, *type(owner).__mro__):
-        held = vars(holder)
-        if "decides" in held or "score" in held:
-            return bool(held.get("decides", False))
+        attributes = vars(holder)
+        if "decides" in attributes or "score" in attributes:
+            return bool(attributes.get("decides", False))
     return False
 
 
-# Of a calibration error: the usual number (Guo et al. 2017), of equal mass.
+# Bins of a calibration error: the usual number (Guo et al. 2017), of equal mass.
 BINS = 15
 
 
-def _right(
+def _count_right(
     outputs: Outputs,
     targets: Targets,
     *,
@@ -136,18 +137,18 @@ def _right(
     target: str = "label",
     axis: int | None = None,
 ) -> Tensor:
-    """How many labels are found, and how many there are: ``[2]``."""
+    """Return the weight of the right answers, and of all: ``[2]``."""
     scores, truth = pick(outputs, output), targets[target]
     if scores.ndim == truth.ndim + 1 and scores.numel() > truth.numel():
         right = classes_last(scores, truth, axis, target).argmax(dim=-1) == truth
     else:
         logits = logits_of(outputs, output)
-        right = (logits > 0) == (aligned(truth, logits, target) > 0.5)
+        right = (logits > 0) == (align(truth, logits, target) > 0.5)
     return weighted_sums(right.double(), targets)
 
 
 @deciding
-@streaming(_right)
+@streaming(_count_right)
 def accuracy(
     outputs: Outputs,
     targets: Targets,
@@ -156,16 +157,16 @@ def accuracy(
     target: str = "label",
     axis: int | None = None,
 ) -> Tensor:
-    """The share of samples classified rightly.
+    """Compute the share of samples that are classified correctly.
 
     One logit per sample is a binary decision at 0; several are classes, on the second axis or on
     the last: `axis` says which where both would fit.
     """
-    return mean_of(_right(outputs, targets, output=output, target=target, axis=axis))
+    return mean_of(_count_right(outputs, targets, output=output, target=target, axis=axis))
 
 
 @deciding
-@streaming(_right, lambda sums: 1 - mean_of(sums))
+@streaming(_count_right, lambda sums: 1 - mean_of(sums))
 def misclassification(
     outputs: Outputs,
     targets: Targets,
@@ -174,14 +175,14 @@ def misclassification(
     target: str = "label",
     axis: int | None = None,
 ) -> Tensor:
-    """One minus the accuracy."""
+    """Compute one minus the accuracy."""
     return 1 - accuracy(outputs, targets, output=output, target=target, axis=axis)
 
 
 def roc_auc(
     outputs: Outputs, targets: Targets, *, output: str | None = None, target: str = "label"
 ) -> Tensor:
-    """The area under the ROC curve of one logit per sample; NaN where a class is missing.
+    """Compute the area under the ROC curve of one logit per sample; NaN where a class is missing.
 
     The chance that a positive sample has a higher logit than a negative one; equal logits count
     half. Weighted where the targets hold a ``weight``.
@@ -198,8 +199,8 @@ def roc_auc(
     changes = (ordered != ordered.roll(1)).long()
     step = changes.cumsum(0) - changes[:1]
     up, right = (
-        torch.zeros_like(part).scatter_add(0, step, part.gather(0, order))
-        for part in (positive * weight, (1 - positive) * weight)
+        torch.zeros_like(mass).scatter_add(0, step, mass.gather(0, order))
+        for mass in (positive * weight, (1 - positive) * weight)
     )
     below = right.cumsum(0) - right / 2
     area = (up * below).sum() / (up.sum() * right.sum())
@@ -209,7 +210,7 @@ def roc_auc(
 def calibration_error(
     outputs: Outputs, targets: Targets, *, output: str | None = None, target: str = "label"
 ) -> Tensor:
-    r"""How far predicted probabilities of one logit per sample lie from what happens, in the mean.
+    r"""Compute the mean distance of predicted probabilities from observed frequencies.
 
     .. math:: \sum_{b=1}^{15} \frac{|\sum_{i \in b} (p_i - y_i)|}{n}
 
@@ -349,24 +350,24 @@ _SHARE: Mapping[str, Measure] = {
 
 
 def measure_of(name: str) -> Measure:
-    """The words for an objective or a metric of this package, by its name in a front.
+    """Return the words for an objective or a metric, by its name in a front.
 
-    What follows a known name, as in ``accuracy_top_left``, says of what; a name that nobody knows
-    is its own label.
+    The rest of a name, as in ``accuracy_top_left``, is appended to the label; an unknown name is
+    its own label.
 
     >>> measure_of("demographic_parity").unit, measure_of("accuracy_top_left").label
     ('points', 'right answers, top left')
     """
     if name in registry.names("objectives"):
         kind = registry.find("objectives", name)
-        found: Measure = getattr(kind, "measure", None) or Measure(name.replace("_", " "))
-        said = found.meaning or str(getattr(kind, "meaning", ""))
-        return dataclasses.replace(found, meaning=sentence(said))
-    for known, measure in _SHARE.items():
-        if name == known:
+        measure: Measure = getattr(kind, "measure", None) or Measure(name.replace("_", " "))
+        meaning = measure.meaning or str(getattr(kind, "meaning", ""))
+        return dataclasses.replace(measure, meaning=sentence(meaning))
+    for prefix, measure in _SHARE.items():
+        if name == prefix:
             return measure
-        if name.startswith(f"{known}_"):
-            of = name.removeprefix(f"{known}_").replace("_", " ")
+        if name.startswith(f"{prefix}_"):
+            of = name.removeprefix(f"{prefix}_").replace("_", " ")
             return dataclasses.replace(measure, label=f"{measure.label}, {of}", goal="")
     gap, _, of = name.rpartition("_in_units")
     if gap and not of and gap in registry.names("objectives"):
@@ -375,7 +376,7 @@ def measure_of(name: str) -> Measure:
 
 
 def named_label(name: str, measure: Measure) -> str:
-    """What a number is called, and its name in commands and requests where that differs.
+    """Return the label of a number, and its name in commands if that differs.
 
     >>> named_label("accuracy", measure_of("accuracy"))
     'right answers (accuracy)'
@@ -385,10 +386,10 @@ def named_label(name: str, measure: Measure) -> str:
 
 
 def sentence(text: str) -> str:
-    """A text with a capital letter and a full stop.
+    """Return a text with a capital letter and a full stop.
 
     >>> sentence("the share that is found")
     'The share that is found.'
     """
-    whole = text.strip()
-    return f"{whole[:1].upper()}{whole[1:].rstrip('.')}." if whole else ""
+    text = text.strip()
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""

@@ -12,7 +12,7 @@ from paretocosmos.objectives.base import (
     LabelMean,
     Objective,
     Parts,
-    aligned,
+    align,
     known_numbers,
     logits_of,
     pick,
@@ -34,16 +34,16 @@ class NumberMean(LabelMean):
         return float("nan") if self.ignore_nan else None
 
     @abstractmethod
-    def distance(self, apart: Tensor) -> Tensor:
-        """Of every output, by how far it is from its number, with a sign."""
+    def distance(self, difference: Tensor) -> Tensor:
+        """Return the error of every output, given its signed difference from the target."""
 
     def parts(self, outputs: Outputs, targets: Targets) -> Parts:
         output = pick(outputs, self.output)
-        aim, known = known_numbers(targets[self.target], self.ignore_nan)
-        each = self.distance(output - aligned(aim, output, self.target))
-        if known is not None:
-            known = known.reshape(output.shape)
-        return Parts(each, known, sample_weights(each, targets, self.weight))
+        target, present = known_numbers(targets[self.target], self.ignore_nan)
+        errors = self.distance(output - align(target, output, self.target))
+        if present is not None:
+            present = present.reshape(output.shape)
+        return Parts(errors, present, sample_weights(errors, targets, self.weight))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -65,8 +65,8 @@ class MeanSquaredError(NumberMean):
         "The mean squared distance of predictions from the truth, in units of the variance.",
     )
 
-    def distance(self, apart: Tensor) -> Tensor:
-        return apart.square()
+    def distance(self, difference: Tensor) -> Tensor:
+        return difference.square()
 
     def unit(self, scale: float) -> float:
         return scale**2
@@ -91,8 +91,8 @@ class MeanAbsoluteError(NumberMean):
         "The average distance of a prediction from the truth, in units of the target's deviation.",
     )
 
-    def distance(self, apart: Tensor) -> Tensor:
-        return apart.abs()
+    def distance(self, difference: Tensor) -> Tensor:
+        return difference.abs()
 
     def unit(self, scale: float) -> float:
         return scale
@@ -134,17 +134,17 @@ class OneSidedError(Objective):
         check_power(self.power)
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return weighted_mean(self._each(outputs, targets), targets)
+        return weighted_mean(self._compute_errors(outputs, targets), targets)
 
     def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return weighted_sums(self._each(outputs, targets), targets)
+        return weighted_sums(self._compute_errors(outputs, targets), targets)
 
-    def _each(self, outputs: Outputs, targets: Targets) -> Tensor:
-        """The error of every prediction on the counted side."""
+    def _compute_errors(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """Return the error of every prediction on the counted side."""
         output = logits_of(outputs, self.output)
-        above = output - aligned(targets[self.target], output, self.target)
-        part = F.relu(above if self.side == "over" else -above)
-        return part.square() if self.power == 2 else part
+        above = output - align(targets[self.target], output, self.target)
+        error = F.relu(above if self.side == "over" else -above)
+        return error.square() if self.power == 2 else error
 
     def unit(self, scale: float) -> float:
         return scale**self.power

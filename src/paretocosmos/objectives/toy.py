@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from paretocosmos.objectives.base import Objective, aligned, pick, weighted_mean, weighted_sums
+from paretocosmos.objectives.base import Objective, align, pick, weighted_mean, weighted_sums
 from paretocosmos.types import Measure, Outputs, Targets
 
 
@@ -33,6 +33,6 @@ class GaussianWell(Objective):
     def _each(self, outputs: Outputs, targets: Targets) -> Tensor:
         """The depth of every sample."""
         output = pick(outputs, self.output)
-        squared = (output - aligned(targets[self.target], output, self.target)).square()
+        squared = (output - align(targets[self.target], output, self.target)).square()
         distance = squared.flatten(1).sum(dim=1) if squared.ndim > 1 else squared
         return -torch.expm1(-distance)

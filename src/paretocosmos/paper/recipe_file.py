@@ -29,9 +29,9 @@ from paretocosmos.io.schema.models import (
     NonEmpty,
     Place,
     Shows,
-    few,
+    limit_entries,
     mistakes_in,
-    shown,
+    shorten,
 )
 from paretocosmos.io.trust import check_names, check_trust
 
@@ -49,7 +49,7 @@ def _check_known(kind: str, known: Sequence[str]) -> AfterValidator:
 
 def _check_text(value: str) -> str:
     if not value.strip():
-        raise ValueError(f"a text, found {shown(value)}")
+        raise ValueError(f"a text, found {shorten(value)}")
     return value
 
 
@@ -93,8 +93,12 @@ class Grid(Model, extra="forbid"):
     protocols: Annotated[list[Protocol], Few, AfterValidator(_check_distinct)] | None = None
     methods: Names
     seeds: Seeds | None = None
-    settings: Annotated[dict[Name, Value], BeforeValidator(few)] = Field(default_factory=dict)
-    vary: Annotated[dict[Name, NonEmpty[Value]], BeforeValidator(few)] = Field(default_factory=dict)
+    settings: Annotated[dict[Name, Value], BeforeValidator(limit_entries)] = Field(
+        default_factory=dict
+    )
+    vary: Annotated[dict[Name, NonEmpty[Value]], BeforeValidator(limit_entries)] = Field(
+        default_factory=dict
+    )
 
     @model_validator(mode="after")
     def _check_count(self) -> "Grid":

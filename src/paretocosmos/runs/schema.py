@@ -28,9 +28,9 @@ from paretocosmos.io.schema.models import (
     Shape,
     Size,
     Some,
-    few,
-    lacking,
-    shown,
+    limit_entries,
+    require_finished,
+    shorten,
     validated,
 )
 from paretocosmos.registry import Spec
@@ -54,7 +54,7 @@ def check_record(record: object, file: Path) -> None:
 
 def _check_spec_keys(spec: object) -> object:
     if isinstance(spec, dict) and not spec.keys() <= {"name", "settings"}:
-        raise ValueError(f"an entry needs a `name` and `settings`, found {shown(list(spec))}")
+        raise ValueError(f"an entry needs a `name` and `settings`, found {shorten(list(spec))}")
     return spec
 
 
@@ -64,7 +64,7 @@ def _name_outputs(outputs: object) -> object:
 
 def _check_file_names(files: dict[str, str]) -> dict[str, str]:
     if not files.keys() <= {*FILES}:
-        raise ValueError(f"hashes of {', '.join(FILES)}, found {shown(list(files))}")
+        raise ValueError(f"hashes of {', '.join(FILES)}, found {shorten(list(files))}")
     return files
 
 
@@ -87,8 +87,8 @@ class _Summary(Model, extra="allow"):
 
 class _Metrics(Model, extra="allow"):
     __pydantic_extra__: dict[str, Numbers]
-    test: Annotated[_Summary, BeforeValidator(few)]
-    val: Annotated[_Summary, BeforeValidator(few)]
+    test: Annotated[_Summary, BeforeValidator(limit_entries)]
+    val: Annotated[_Summary, BeforeValidator(limit_entries)]
 
 
 class _Network(Model):
@@ -161,7 +161,7 @@ class _Record(Model):
     parameters: Large = LATER
     caveats: Some[str] = LATER
     version: str = LATER
-    metrics: Annotated[_Metrics, BeforeValidator(few)] = LATER
+    metrics: Annotated[_Metrics, BeforeValidator(limit_entries)] = LATER
     epoch_selected: Large = LATER
     networks: Annotated[list[_Network], Networks] = LATER
     evaluations: Some[_Evaluation] = LATER
@@ -199,7 +199,7 @@ class _Record(Model):
     def _check_complete(self) -> "_Record":
         if self.status == "training":
             return self
-        lacking(self)
+        require_finished(self)
         count = self.objectives
         if len(self.names) != count:
             raise ValueError(f"it has {count} objectives and {len(self.names)} names")

@@ -15,7 +15,7 @@ from paretocosmos.io.schema.models import (
     Size,
     mistakes_in,
     path_of,
-    shown,
+    shorten,
     validated,
 )
 
@@ -82,7 +82,7 @@ def test_all_mistakes_are_told() -> None:
 
 def test_what_was_found_is_short_and_in_one_line() -> None:
     for value in ("x" * 1000, ["x" * 100] * 100, {"a": "b\n" * 100}, 10**5000, "\x1b[2J", "\n"):
-        assert len(shown(value)) <= 60
-        assert shown(value).isprintable()
+        assert len(shorten(value)) <= 60
+        assert shorten(value).isprintable()
     assert path_of(("a", 0, "b" * 1000)) == f"a[0].{'b' * 60}"
     assert sanitize_line("one\n two\tthree") == "one two three"

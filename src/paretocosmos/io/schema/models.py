@@ -26,42 +26,42 @@ from paretocosmos.io.schema import MOST, SETTINGS, SHOWS, VALUES
 One = TypeVar("One")
 
 LATER: Any = object()
-"""The default of a field that only a finished thing has to have; see `lacking`."""
+"""The default of a field that only finished files must have; see `require_finished`."""
 
 
 class Model(BaseModel):
-    """A part of a file: true is no number, "3" is none, and what is not asked for is let be."""
+    """A part of a file, strictly typed; unknown keys are ignored."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
 
-def lacking(part: Model) -> None:
-    """Refuse a finished thing that lacks a field."""
+def require_finished(part: Model) -> None:
+    """Raise if a finished part lacks a field."""
     for name in type(part).model_fields:
         if getattr(part, name) is LATER:
             raise ValueError(f"`{name}` is missing")
 
 
-def few(names: object) -> object:
-    """Refuse too many names before each of them is looked at, and each may be a mistake."""
+def limit_entries(names: object) -> object:
+    """Raise for too many names before each is validated, which may be a mistake each."""
     if isinstance(names, dict) and len(names) > SETTINGS:
         raise ValueError(f"at most {SETTINGS} entries, found {len(names)}")
     return names
 
 
-def _drawn(value: str) -> str:
+def _check_show(value: str) -> str:
     if value not in SHOWS:
         raise unknown("value", value, SHOWS)
     return value
 
 
-def _small(shape: list[int]) -> list[int]:
+def _limit_size(shape: list[int]) -> list[int]:
     if prod(shape) > VALUES:
         raise ValueError(f"at most {VALUES} values in all, found {prod(shape)}")
     return shape
 
 
-def _short(settings: dict[str, Any]) -> dict[str, Any]:
+def _limit_lists(settings: dict[str, Any]) -> dict[str, Any]:
     for name, value in settings.items():
         if isinstance(value, dict | list) and len(value) > SETTINGS:
             raise ValueError(
@@ -70,11 +70,11 @@ def _short(settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-# A list with a wrong entry is refused at the first, not after a million of them.
+# `fail_fast`: a list is refused at its first wrong entry, not after a million of them.
 Some = Annotated[list[One], Field(max_length=MOST, fail_fast=True)]
 NonEmpty = Annotated[list[One], Field(min_length=1, max_length=MOST, fail_fast=True)]
 
-ByName = Annotated[dict[str, One], BeforeValidator(few)]
+ByName = Annotated[dict[str, One], BeforeValidator(limit_entries)]
 
 Number = Annotated[float, Field(gt=-1e300, lt=1e300)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -83,19 +83,19 @@ Size = Annotated[int, Field(ge=1, le=MOST)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Large = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Shape = Annotated[
-    list[Count], Field(min_length=1, max_length=8, fail_fast=True), AfterValidator(_small)
+    list[Count], Field(min_length=1, max_length=8, fail_fast=True), AfterValidator(_limit_size)
 ]
-Settings = Annotated[ByName[Any], AfterValidator(_short)]
-Shows = Annotated[str, Field(max_length=200), AfterValidator(_drawn)]
+Settings = Annotated[ByName[Any], AfterValidator(_limit_lists)]
+Shows = Annotated[str, Field(max_length=200), AfterValidator(_check_show)]
 
 
 Place = tuple[str | int, ...]
 File = TypeVar("File", bound=BaseModel)
 
-MISTAKES = 1000  # that are looked at: of a million, each would be an object of its own
-LONGEST = 60  # letters of what was found
+MISTAKES = 1000  # that are listed one by one: a million would be as many objects
+LONGEST = 60  # letters of a quoted value
 
-# By the names of pydantic's errors; what it was compared with goes in.
+# Sentences by the names of pydantic's errors, with the values in their context.
 RULES = {
     "string_type": "must be text",
     "string_unicode": "must be text",
@@ -120,11 +120,11 @@ RULES = {
 def validated(
     model: type[File], content: object, refusal: Callable[[str], ParetoCosmosError]
 ) -> File:
-    """What a file holds, if it fits its model.
+    """Return the content of a file if it fits its model.
 
     Args:
         model: of that kind of file.
-        content: what was read.
+        content: of the file.
         refusal: makes an error of the first mistake.
     """
     try:
@@ -134,51 +134,52 @@ def validated(
 
 
 def mistakes_in(error: ValidationError, model: type[BaseModel]) -> list[tuple[Place, str]]:
-    """Every mistake: where it is, and a sentence without its end.
+    """Return every mistake: its location, and a sentence without its end.
 
     Args:
         error: of the validation.
-        model: what was validated against, for the names it knows.
+        model: the model that was violated, whose names are suggested.
     """
     if error.error_count() > MISTAKES:
         return [((), f"it is wrong in {error.error_count():,} places")]
-    return [(one["loc"], _sentence(one, model)) for one in error.errors(include_url=False)]
+    details = error.errors(include_url=False)
+    return [(detail["loc"], _describe_mistake(detail, model)) for detail in details]
 
 
-def _sentence(found: Any, model: type[BaseModel]) -> str:
-    kind, place = found["type"], found["loc"]
+def _describe_mistake(detail: Any, model: type[BaseModel]) -> str:
+    kind, place = detail["type"], detail["loc"]
     path = path_of(place)
     if kind == "missing":
         return f"`{path}` is missing"
     if kind == "extra_forbidden":
         *outer, last = place
-        known = _model_at(model, tuple(outer)).model_fields
+        fields = _find_model(model, tuple(outer)).model_fields
         within = f"`{path_of(tuple(outer))}`: " if outer else ""
-        return sanitize_line(f"{within}{unknown('key', str(last)[:LONGEST], known)}")
+        return sanitize_line(f"{within}{unknown('key', str(last)[:LONGEST], fields)}")
     if kind == "value_error":
-        said = sanitize_line(str(found["ctx"]["error"]))
-        return f"`{path}`: {said}" if path else said
-    what = f"`{path}`" if path else "it"
+        message = sanitize_line(str(detail["ctx"]["error"]))
+        return f"`{path}`: {message}" if path else message
+    subject = f"`{path}`" if path else "it"
     if place and place[-1] == "[key]":
-        what = f"a name in `{path_of(place[:-2])}`"
-    rule = f"is invalid ({sanitize_line(found['msg'])})"
+        subject = f"a name in `{path_of(place[:-2])}`"
+    rule = f"is invalid ({sanitize_line(detail['msg'])})"
     if kind in RULES:
-        rule = RULES[kind].format(**found.get("ctx", {})).replace("'", "`")
-    return f"{what} {rule}, found {shown(found['input'])}"
+        rule = RULES[kind].format(**detail.get("ctx", {})).replace("'", "`")
+    return f"{subject} {rule}, found {shorten(detail['input'])}"
 
 
-def _model_at(model: type[BaseModel], place: Place) -> type[BaseModel]:
-    """The model of a part of a file, in a list of such or by itself."""
+def _find_model(model: type[BaseModel], place: Place) -> type[BaseModel]:
+    """Return the model of a part of a file, in a list or by itself."""
     for name in place:
         if isinstance(name, str):
             kind = model.model_fields[name].annotation
-            inner = [one for one in (kind, *get_args(kind)) if isinstance(one, type)]
-            model = next(one for one in inner if issubclass(one, BaseModel))
+            classes = [part for part in (kind, *get_args(kind)) if isinstance(part, type)]
+            model = next(part for part in classes if issubclass(part, BaseModel))
     return model
 
 
 def path_of(place: Place) -> str:
-    """A place in a file, in words.
+    """Write a location in a file.
 
     >>> path_of(("grid", 0, "settings", "epochs"))
     'grid[0].settings.epochs'
@@ -189,10 +190,10 @@ def path_of(place: Place) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def shown(value: object) -> str:
-    """What was found, shortened to one line.
+def shorten(value: object) -> str:
+    """Write a value, shortened to one line.
 
-    >>> shown(["x"] * 1000)
+    >>> shorten(["x"] * 1000)
     "['x', 'x', 'x', 'x', 'x', 'x', ...]"
     """
     try:
@@ -207,7 +208,7 @@ _SHORT.maxstring = _SHORT.maxother = LONGEST
 
 
 def check_front(content: Mapping[str, Any]) -> None:
-    """Refuse what is no front."""
+    """Raise if content is not a front."""
 
     def refusal(mistake: str) -> DataError:
         keys = ", ".join(FrontFile.model_fields)
@@ -217,7 +218,7 @@ def check_front(content: Mapping[str, Any]) -> None:
 
 
 class FrontFile(Model):
-    """N rays of J objectives, and a value or none of each."""
+    """The content of a front: N rays of J objectives, with a value or none of each."""
 
     rays: NonEmpty[NonEmpty[Finite]]
     values: NonEmpty[NonEmpty[Finite | None]]
@@ -244,7 +245,7 @@ class FrontFile(Model):
 
 
 def check_table(content: Mapping[str, Any]) -> None:
-    """Refuse what is no fitted table."""
+    """Raise if content is not a fitted table."""
 
     def refusal(mistake: str) -> DataError:
         keys = ", ".join(TableFile.model_fields)
@@ -254,7 +255,7 @@ def check_table(content: Mapping[str, Any]) -> None:
 
 
 class TableFile(Model):
-    """Columns, and a mean and a scale for every feature they become."""
+    """The content of a `Table`: columns, and a mean and a scale for every feature."""
 
     numeric: dict[str, Finite]
     flagged: Some[str]

@@ -133,6 +133,7 @@ def render_network_card(model: Conditioning, about: Mapping[str, Any], front: Fr
         about: what ``conditioning.json`` holds.
         front: the values it reaches, if known.
     """
+    # the parameters that are stored and those that make the network depend on the ray
     count = sum(p.numel() for p in model.parameters())
     parameters = dict(model.named_parameters())
     reading = sum(parameters[name].numel() for name in model.ray_parameters)
@@ -270,6 +271,7 @@ def describe_fairness(run: Run) -> list[str]:
         )
         compared = f"The groups of {escape_markdown(about['sensitive'])} are compared: {groups}."
         lines += [f"{compared} {reading}", ""]
+        # what a conditioning itself does with groups, such as the fairness adjustment
         if disclosure := getattr(run.model, "disclosure", ""):
             columns = "its inputs" if inputs else "the other columns"
             lines.append(f"- {disclosure.format(columns=columns)}")

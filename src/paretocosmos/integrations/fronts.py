@@ -114,6 +114,7 @@ class FrontEvaluator:
                 "use one loader"
             )
         scored = self.objectives if objective == ALL else self.objectives[objective : objective + 1]
+        # the centre too, which `evaluate` reports beside the front
         rays = self._all_rays
         ray_tallies = tallies.setdefault(
             objective, [StreamingScores(scored, self.metrics) for _ in rays]
@@ -145,6 +146,7 @@ class FrontEvaluator:
         """
         reductions = {} if gather is None else _make_reductions(gather)
         numbers = [ALL] if ALL in tallies else list(range(len(self.objectives)))
+        # a loader per objective may have given nothing for one of them
         missing = [self.objectives[j].name for j in numbers if j not in tallies]
         if missing:
             raise DataError(

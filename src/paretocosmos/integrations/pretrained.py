@@ -98,7 +98,7 @@ def save_pretrained(
             config.architectures = [type(model.backbone).__name__]  # type: ignore[union-attr]
             write_bytes(path / CONFIG, config.to_json_string().encode())  # type: ignore
         write_bytes(path / CARD, render_network_card(model, about, front).encode())
-        write_json(path / ABOUT, about)
+        write_json(path / ABOUT, about)  # last: without it the folder is not read
     return path
 
 
@@ -130,6 +130,7 @@ def from_pretrained(
         raise RunError(
             f"`{path / ABOUT}` is damaged: it does not name a conditioning and its settings"
         )
+    # before anything that the file names is imported
     check_names([(KIND, name)], file=path / ABOUT, trust=check_trust(trust))
     if (network is None) != rebuild:
         count = "both" if rebuild else "neither"

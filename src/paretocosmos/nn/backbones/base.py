@@ -98,7 +98,7 @@ class Backbone(nn.Module, ABC):
             train: the rows that train.
             outputs: numbers per sample, or numbers per head.
         """
-        del train, outputs
+        del train, outputs  # for subclasses
         return {}
 
     @abstractmethod
@@ -143,6 +143,6 @@ class Cut:
 
     def __call__(self, out: Tensor) -> Outputs:
         """``[B, ..., total]`` to one tensor per head."""
-        if self.names is None:
+        if self.names is None:  # a tensor, not a mapping of one: objectives read it without a name
             return out
         return dict(zip(self.names, out.split(self.widths, dim=-1), strict=True))

@@ -167,6 +167,7 @@ class LowRankConv(LowRank):
         Every ray's weights are written out, which few samples per ray are not worth.
         """
         rays, scales = self._compute_scales()
+        # `None` leaves it to the usual path, which does not write out weights
         if inputs.shape[0] < FEWEST_SAMPLES * rays.shape[0]:
             return None
         check_group_count(inputs.shape[0], rays.shape[0])
@@ -218,6 +219,7 @@ def _scale_groups(read: Tensor, scales: Tensor) -> Tensor:
     samples, groups = read.shape[0], scales.shape[0]
     if groups == samples:
         return read * scales
+    # a view, as in `add_terms`
     grouped = torch.unflatten(read, 0, (groups, samples // groups))
     return (grouped * scales.unsqueeze(1)).flatten(0, 1)
 
@@ -325,7 +327,7 @@ class Lora(InjectedConditioning):
 
     def _select_layers(self, layer: tuple[str, ...] | str, adaptable: list[str]) -> list[str]:
         """Return the layers that were named, each once."""
-        chosen: dict[str, None] = {}
+        chosen: dict[str, None] = {}  # an ordered set: ends may match the same layer
         for end in (layer,) if isinstance(layer, str) else layer:
             matching = [name for name in adaptable if f".{name}".endswith(f".{end}")]
             if not matching:
@@ -365,6 +367,7 @@ def compute_initial_shares(objectives: int, rank: int) -> Tensor:
 
     What they take is linear in the ray, ``1 + w (J r_j - 1)``.
     """
+    # w_k, in float64 so that it does not depend on the device
     slopes = 1 - torch.arange(rank, dtype=torch.float64) / (rank - 0.5)  # 1 to nearly 0
     centred = objectives * torch.eye(objectives, dtype=torch.float64) - 1
     return (1 + centred.unsqueeze(-1) * slopes).flatten(1)
@@ -377,6 +380,7 @@ def _select_in_blocks(network: nn.Module, adaptable: list[str]) -> list[str]:
             "`lora` adapts linear layers, convolutions without groups and `Conv1D`, found none in "
             f"{type(network).__name__}: use another conditioning"
         )
+    # embeddings and heads lie outside the blocks, and usually need no adapter
     blocks = tuple(find_blocks(network))
     inside_blocks = [name for name in adaptable if is_inside(name, blocks)]
     return adaptable if set(inside_blocks) & set(blocks) or not inside_blocks else inside_blocks

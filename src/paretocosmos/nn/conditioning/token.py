@@ -71,7 +71,7 @@ def extend_inputs(inputs: Inputs, tokens: int, filler: int) -> Inputs:
     if isinstance(inputs, Tensor):
         return _prepend_value(inputs, tokens, filler)
     arguments: dict[str, Any] = {name: entry for name, entry in inputs.items() if entry is not None}
-    for name in ("inputs_embeds", "past_key_values"):
+    for name in ("inputs_embeds", "past_key_values"):  # they pass the embedding by
         if name in arguments:
             raise ConfigurationError(
                 f"`token` puts its tokens before a whole sequence of ids, found `{name}`: pass "
@@ -259,6 +259,7 @@ class Token(InjectedConditioning):
             nn.init.zeros_(parameter)
         self.perceptron.to(self.start)
         self._insert(Prefixed(embedding, tokens))
+        # tried out once, here: outputs may be packed in any way
         self._axes = self._find_axes()
 
     @property
@@ -312,6 +313,7 @@ class Token(InjectedConditioning):
             embedding = backbone.get_input_embeddings()
         elif (first := find_input_layer(backbone)) is not None:
             embedding = first[1]
+        # an embedding outside the network's own modules could not be replaced
         if not isinstance(embedding, nn.Embedding) or embedding not in names:
             embeddings = [name for m, name in names.items() if isinstance(m, nn.Embedding)]
             where = "what the input enters" if layer is None else f"`{layer}`"
@@ -324,7 +326,7 @@ class Token(InjectedConditioning):
 
     def _find_axes(self) -> Axes:
         """Find the axes of outputs that count positions, by short calls of the network."""
-        size = (3, self.start.numel())
+        size = (3, self.start.numel())  # a prefix for each of three calls
         drawn = torch.randn(size, generator=torch.Generator().manual_seed(0)).to(self.start)
         modes = {module: module.training for module in self.backbone.modules()}
         try:
@@ -334,7 +336,7 @@ class Token(InjectedConditioning):
                     self._call_with(self._make_example(count), [tokens.unsqueeze(0)])
                     for count, tokens in zip((SHORT, SHORT, LONG), drawn, strict=True)
                 )
-        except Exception as error:
+        except Exception as error:  # a user's network may fail in any way
             raise ConfigurationError(
                 "`token` calls the network with a few token ids as a test, but "
                 f"{type(self.backbone).__name__} raises {type(error).__name__} "

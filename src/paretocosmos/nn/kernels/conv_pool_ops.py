@@ -90,6 +90,7 @@ def _(
 def _save_inputs(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     x, weight, _, term, ctx.precision = inputs
     ctx.groups = 0 if term is None else term.shape[1]
+    # not the outputs themselves: the code says where the gradient goes
     ctx.save_for_backward(output[1], x, weight)
     ctx.set_materialize_grads(False)  # or a tensor of zeros is made for the code
 
@@ -97,7 +98,7 @@ def _save_inputs(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor
 def _compute_gradients(
     ctx: Any, grad: Tensor | None, _: Tensor | None
 ) -> tuple[Tensor | None, ...]:
-    if grad is None:
+    if grad is None:  # only the code was used, which has no gradient
         return (None,) * 5
     code, x, weight = ctx.saved_tensors
     wants_x, wants_weight, wants_bias, wants_term, _ = ctx.needs_input_grad
@@ -108,7 +109,7 @@ def _compute_gradients(
         weight,
         ctx.groups if wants_term else 0,
         wants_x,
-        wants_weight or wants_bias,
+        wants_weight or wants_bias,  # one kernel gives both
         ctx.precision,
     )
     return (
@@ -137,6 +138,7 @@ def _make_vmap_rule(op: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]
             return arg.flatten(0, 1)
 
         outputs = op(*map(stack_seeds, args, in_dims))
+        # seeds and the mapped axis apart again
         return tuple(out.unflatten(0, (size, -1)) for out in outputs), (0,) * len(outputs)
 
     return rule
@@ -156,6 +158,7 @@ class Tile(NamedTuple):
     chunk: int  # of the other axis: weights, window pixels or samples; 0: a direct kernel
     warps: int
     stages: int
+    # with more programs the GPU is full, with fewer there is less to sum in the end
     programs: int = 0  # over which a sum over positions is split, all seeds together
 
 
@@ -215,6 +218,7 @@ class Sizes(NamedTuple):
     @property
     def channels(self) -> int:
         """Output channels, padded to what the matrix unit takes."""
+        # `tl.dot` takes powers of 2 from 16
         return max(16, _round_to_power_of_2(self.o))
 
 
@@ -254,7 +258,7 @@ def launch_forward(
     h = x.new_empty((sizes.seeds, sizes.batch, sizes.o, *sizes.pooled))
     code = torch.empty_like(h, dtype=torch.int8)
     x, stride = _split_seed_stride(x)
-    groups = 1 if term is None else term.shape[1]
+    groups = 1 if term is None else term.shape[1]  # 1: the size of a group must not be 0
     grid = _divide_up(sizes.positions, tile.positions), sizes.seeds
     arguments = (
         x,
@@ -296,6 +300,8 @@ def launch_weight_gradients(
     position_tiles = _divide_up(sizes.positions, tile.positions)
     tiles = _divide_up(position_tiles, max(1, tile.programs // (chunks * sizes.seeds)))
     splits = _divide_up(position_tiles, tiles)
+    # one sum per program, added up by a second kernel: atomics would add in any order, so the bits
+    # of a gradient would differ from run to run
     partial = x.new_empty((sizes.seeds, splits, sizes.o, sizes.fan_in + 1))
     grid = splits, chunks, sizes.seeds
     arguments = x, grad.contiguous(), code, partial, stride, sizes.batch, tiles
@@ -338,6 +344,7 @@ def launch_input_gradient(
     sizes = Sizes.of(x, weight)
     tile = tile or find_tile("windows", sizes)
     fold = fold or find_tile("fold", sizes)
+    # a pooled position reads K + 1 pixels a side: the windows of its four outputs overlap
     pixels = sizes.c * (sizes.k + 1) ** 2
     windows = x.new_empty((sizes.seeds, pixels, sizes.positions))
     tiles = _divide_up(sizes.positions, tile.positions)

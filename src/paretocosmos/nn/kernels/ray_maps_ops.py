@@ -125,6 +125,7 @@ def _(
 
 def _save_maps(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     rays, first, second = inputs
+    # maps and pixels say where the ReLUs cut
     ctx.save_for_backward(*output, rays, second, first)
     ctx.set_materialize_grads(False)  # or a tensor of zeros is made for the pixels
 
@@ -134,7 +135,7 @@ def _compute_maps_gradients(
 ) -> tuple[Tensor | None, ...]:
     if grad is None:
         return None, None, None
-    needs_rays, *needs = ctx.needs_input_grad
+    needs_rays, *needs = ctx.needs_input_grad  # of the two weights
     maps, pixels, rays, second, first = ctx.saved_tensors
     drays = _compute_ray_gradient(grad, maps, pixels, first, second) if needs_rays else None
     if not any(needs):
@@ -149,6 +150,7 @@ def _compute_ray_gradient(
     grad: Tensor, maps: Tensor, pixels: Tensor, first: Tensor, second: Tensor
 ) -> Tensor:
     """Compute the rays' gradient by torch: rays are data in training, so it is rarely asked for."""
+    # seeds become groups of one convolution, the adjoint of the transposed one
     d = torch.where(maps <= 0, 0.0, grad).transpose(0, 1).flatten(1, 2)
     d = F.conv2d(d, second.flatten(0, 1), stride=2, padding=1, groups=len(second))
     d = torch.where(pixels <= 0, 0.0, d.unflatten(1, second.shape[:2]).transpose(0, 1))
@@ -157,7 +159,7 @@ def _compute_ray_gradient(
 
 def _save_term(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     maps, weight, ctx.height, ctx.width = inputs
-    ctx.save_for_backward(maps, weight)
+    ctx.save_for_backward(maps, weight)  # the enlarged maps are computed again
 
 
 def _compute_term_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -182,6 +184,7 @@ for op in (ray_maps_op, ray_maps_backward_op, map_term_backward_op):
 map_term_op.register_vmap(_map_term_over_seeds)
 
 
+# Launch options and sizes of tiles: the sums are small, so what counts is waiting for loads.
 OPTIONS = {"num_warps": 4, "num_stages": 1}
 PIXELS = 32  # of a map, per program
 POSITIONS = 64  # of the term, per program
@@ -312,7 +315,7 @@ def launch_map_term_gradients(
         cells,
         maps,
         weight.contiguous(),
-        grad if dmaps is None else dmaps,
+        grad if dmaps is None else dmaps,  # any pointer where it is not needed
         grad if dweight is None else dweight,
         stride,
         batch,

@@ -61,6 +61,7 @@ def format_code_block(text: str, language: str = "python") -> str:
 
 
 def _render_template(template: str, **context: Any) -> str:
+    """Render one of the templates beside this module."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         trim_blocks=True,
@@ -191,6 +192,7 @@ def render_usage(run: Run, plan: ExportPlan, name: str, takes: Takes) -> str:
 
 
 def _describe_run(run: Run) -> list[str]:
+    """Describe in a few sentences what the network of a run predicts."""
     names = ", ".join(escape_markdown(name) for name in run.front.names)
     lines = [
         f"One network for every trade-off between {names}: it takes the preference as an input."
@@ -207,6 +209,7 @@ def _describe_run(run: Run) -> list[str]:
 
 
 def _list_columns(run: Run) -> list[tuple[object, ...]]:
+    """List number, name and values of each column of a table; empty without a table."""
     if run.table is None:
         return []
     numeric, categorical = run.table.numeric, run.table.categorical
@@ -219,10 +222,12 @@ def _list_columns(run: Run) -> list[tuple[object, ...]]:
 
 
 def _join_values(value: object) -> object:
+    """Join a list with commas; return anything else as it is."""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 def _explain_objective(name: str) -> str:
+    """Explain an objective in one or two sentences."""
     measure = measure_of(name)
     meaning = measure.meaning or "As the problem defines it."  # a user's own objective
     return meaning if measure.label == name.replace("_", " ") else f"{measure.label}. {meaning}"
@@ -241,6 +246,7 @@ def _format_settings(settings: Mapping[str, Any]) -> str:
 
 
 def _tabulate_front(front: Front) -> dict[str, Any]:
+    """Return the head and some rows of a front's table, evenly spaced along it."""
     # fewer rows than SHOWN if the front has fewer rays
     indices = np.unique(np.linspace(0, len(front) - 1, SHOWN).round().astype(int))
     metrics = [name for name in front.metrics if name != "misclassification"]  # 1 - accuracy

@@ -82,6 +82,7 @@ def trace_network(plan: ExportPlan, *, grouped: bool) -> tuple[ExportedProgram, 
 def _trace_with_sizes(
     plan: ExportPlan, network: nn.Module, rows: tuple[str, ...], preferences: str | None
 ) -> ExportedProgram:
+    """Trace a network with free sizes for rows and, unless `None`, preferences."""
     # sizes named `rows` share one symbol: torch then knows that they are equal
     free = {name: Dim(name) for name in rows}
     count = 1 if preferences is None else TRACED_SIZES[preferences]

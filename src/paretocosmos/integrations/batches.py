@@ -83,6 +83,7 @@ def extract_inputs(data: Any, names: Sequence[str]) -> Any:
 
 
 def _split_columns(data: Mapping[str, Tensor], names: Sequence[str]) -> Batch:
+    """Split a mapping of columns into targets, by their names, and inputs."""
     columns = dict(data)
     # collators of `transformers` rename `label`; a network's own loss would read `labels`
     if "label" in names and "label" not in columns and "labels" in columns:
@@ -97,6 +98,7 @@ def _split_columns(data: Mapping[str, Tensor], names: Sequence[str]) -> Batch:
 
 
 def _pair_targets(inputs: Any, targets: Sequence[Any], names: Sequence[str]) -> Batch:
+    """Pair the targets after the inputs with their names."""
     if len(targets) == 1 and isinstance(targets[0], Mapping):  # a pair, the targets by name
         return Batch(inputs, dict(targets[0]))
     if len(targets) != len(names):
@@ -108,4 +110,5 @@ def _pair_targets(inputs: Any, targets: Sequence[Any], names: Sequence[str]) -> 
 
 
 def _quote_names(targets: Mapping[str, Any]) -> str:
+    """Quote names for a message."""
     return ", ".join(f"`{name}`" for name in targets) or "none"

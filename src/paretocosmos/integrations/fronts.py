@@ -195,4 +195,5 @@ def _make_reductions(gather: Callable[[Tensor], Tensor]) -> dict[str, Any]:
 
 
 def _disable_autocast(device: torch.device) -> torch.autocast:
+    """Return a context without autocast on a device."""
     return torch.autocast(device.type, enabled=False)

@@ -265,6 +265,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
 
 
 def _find_loader(data: Any, split: str) -> Iterable[Any]:
+    """Return the loader of a split: the data itself, or what a data module has for it."""
     from lightning.pytorch.utilities import CombinedLoader
 
     if isinstance(data, CombinedLoader):

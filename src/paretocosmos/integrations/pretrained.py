@@ -152,6 +152,7 @@ def from_pretrained(
 
 
 def _load_weights(model: Conditioning, path: Path, left_out: object) -> None:
+    """Load weights from a folder; frozen ones that it leaves out must be those of the model."""
     state = model.state_dict()
     # the header alone, before tensors that do not fit are read
     check_count(path / WEIGHTS, model, partial=True)
@@ -175,6 +176,7 @@ def _load_weights(model: Conditioning, path: Path, left_out: object) -> None:
 
 
 def _list_frozen(model: Conditioning) -> list[str]:
+    """Return the backbone's frozen weights, by their names in the state dict."""
     # with duplicates: a shared weight has an entry in the state dict under each of its names
     named = model.named_parameters(remove_duplicate=False)
     return [name for name, p in named if is_inside(name, ("backbone",)) and not p.requires_grad]
@@ -192,12 +194,14 @@ def _compute_digest(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _raise_not_json(value: object) -> Any:
+    """Raise for a setting that JSON cannot hold."""
     raise ConfigurationError(
         f"settings must be JSON, found {value!r}: build the conditioning with strings and numbers"
     )
 
 
 def _is_from_transformers(network: nn.Module) -> bool:
+    """Return True if a network is one of `transformers`, with a configuration."""
     kind = type(network).__module__
     return kind.startswith("transformers.") and hasattr(network, "config")
 

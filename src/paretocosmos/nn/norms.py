@@ -100,6 +100,7 @@ def _to_group_norm(layer: Any, name: str) -> nn.Module:
 
 
 def _to_frozen_norm(layer: Any, name: str) -> nn.Module:
+    """Return batch normalisation that keeps its running statistics."""
     if layer.running_mean is None:
         raise ConfigurationError(
             f'norm="frozen" needs running statistics, but `{name}` has none: use norm="group"'

@@ -266,6 +266,7 @@ def load_published(network: nn.Module, file: Path, *, prefix: str) -> None:
 
 
 def _read_tensors(file: Path) -> Mapping[str, Tensor]:
+    """Read the tensors of a file by name; no other object is unpickled."""
     if file.suffix == ".safetensors":
         from safetensors.torch import load_file
 
@@ -277,6 +278,7 @@ def _read_tensors(file: Path) -> Mapping[str, Tensor]:
 
 
 def _find_in_folder(folder: Path) -> Path | None:
+    """Return the file of weights in a folder, if there is one."""
     return next((folder / name for name in FILES if (folder / name).is_file()), None)
 
 

@@ -340,6 +340,7 @@ def _has_many_values(column: Numbers) -> bool:
 
 
 def _compute_column_knots(column: Numbers, predicted: Numbers, most: int) -> tuple[float, ...]:
+    """Compute the knots of one column, at most so many; none if it has a single value."""
     finite = np.isfinite(column)
     column, predicted = column[finite], predicted[finite]
     values, counts = np.unique(column, return_counts=True)

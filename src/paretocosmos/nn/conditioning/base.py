@@ -279,6 +279,7 @@ def _record_settings(build: Callable[..., None]) -> Callable[..., None]:
 
 
 def _to_int(objectives: object) -> int:
+    """Return the number of objectives as an int; raise if it is not whole."""
     try:  # numpy's integers too
         return operator.index(objectives)  # type: ignore[arg-type]
     except TypeError as error:
@@ -288,6 +289,7 @@ def _to_int(objectives: object) -> int:
 
 
 def _get_shape(ray: object) -> torch.Size:
+    """Return a ray's shape; raise if it is no tensor."""
     if not isinstance(ray, Tensor):
         raise ConfigurationError(
             f"a ray must be a tensor, found {type(ray).__name__}: wrap it in torch.tensor(...)"

@@ -137,6 +137,7 @@ def merge_ray(model: Conditioning, ray: Tensor) -> nn.Module:
 
 
 def _make_merge_error(reason: str) -> ConfigurationError:
+    """Make the error of a ray that cannot be merged exactly."""
     return ConfigurationError(
         f"`merge` must fold the ray into the weights exactly, but {reason}: use `at(ray)` "
         "without `merge`"

@@ -170,6 +170,7 @@ def _iter_parts(module: nn.Module) -> Iterator[nn.Module]:
 
 
 def _count_channels(layer: nn.Module) -> int | None:
+    """Return the number of channels that a layer gives, if it is known."""
     if isinstance(layer, nn.Linear):
         return layer.out_features
     if isinstance(layer, Convolution):

@@ -126,6 +126,7 @@ class LayoutCache:
 
 
 def _get_key(inputs: Inputs) -> object:
+    """Return the shapes and types of inputs that share a layout."""
     # processes that share a network must probe at the same time, whatever the shapes of each
     several = has_several_processes()
     return tuple((x.ndim if several else x.shape, x.dtype) for x in iter_tensors(inputs))

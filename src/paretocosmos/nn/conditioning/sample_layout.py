@@ -151,6 +151,7 @@ def add_terms(features: Tensor, terms: Tensor, batching: Batching) -> Tensor:
 
 
 def _broadcast_add(features: Tensor, terms: Tensor, batching: Batching) -> Tensor:
+    """Add terms that have as many axes as the features."""
     if batching == "each":
         return (features.unsqueeze(0) + terms.unsqueeze(1)).flatten(0, 1)
     samples, groups = features.shape[0], terms.shape[0]

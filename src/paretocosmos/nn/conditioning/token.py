@@ -106,6 +106,7 @@ def extend_inputs(inputs: Inputs, tokens: int, filler: int) -> Inputs:
 
 
 def _are_ids(entry: object) -> bool:
+    """Return True for a matrix of whole numbers."""
     return isinstance(entry, Tensor) and entry.ndim == 2 and not entry.is_floating_point()
 
 

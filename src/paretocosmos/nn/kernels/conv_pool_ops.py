@@ -223,10 +223,12 @@ class Sizes(NamedTuple):
 
 
 def _round_to_power_of_2(n: int) -> int:
+    """Return the smallest power of 2 that is at least n."""
     return 1 << (n - 1).bit_length()
 
 
 def _divide_up(n: int, d: int) -> int:
+    """Return n / d, rounded up."""
     return -(-n // d)
 
 

@@ -103,6 +103,7 @@ def can_fuse_conv_pool(
 
 
 def _compute_with_torch(x: Tensor, weight: Tensor, bias: Tensor, term: Tensor | None) -> Tensor:
+    """Compute the same block by torch's own operators."""
     y = F.conv2d(x, weight, bias)
     if term is not None:
         y = (y.unflatten(0, (term.shape[0], -1)) + term.unsqueeze(1)).flatten(0, 1)

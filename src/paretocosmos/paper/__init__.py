@@ -76,41 +76,28 @@ __all__ = [
     "recipe_names",
 ]
 
-_MODULES = {
-    "ClaimResult": "results",
-    "Experiment": "recipe",
-    "ExperimentResult": "results",
-    "Figure": "results",
-    "FinishedRun": "experiment",
-    "Outcome": "experiment",
-    "Recipe": "recipe",
-    "RecipeResult": "results",
-    "ReproduceOptions": "experiment",
-    "Reproduction": "reproduce",
-    "Spread": "results",
-    "Stage": "results",
-    "collect_experiment": "collect",
-    "collect_results": "collect",
-    "compare_to_paper": "compare",
-    "compute_mean_course": "collect",
-    "compute_mean_front": "collect",
-    "find_recipes": "collect",
-    "get_authors_result": "published",
-    "get_paper_row": "published",
-    "get_paper_tasks": "published",
-    "get_published": "published",
-    "judge_ablation": "claims",
-    "judge_convergence": "claims",
-    "judge_fronts": "claims",
-    "load_known_reasons": "compare",
-    "load_recipe": "recipe",
-    "read_result": "collect",
-    "recipe_names": "recipe",
+_NAMES = {
+    "claims": ("judge_ablation", "judge_convergence", "judge_fronts"),
+    "collect": (
+        "collect_experiment",
+        "collect_results",
+        "compute_mean_course",
+        "compute_mean_front",
+        "find_recipes",
+        "read_result",
+    ),
+    "compare": ("compare_to_paper", "load_known_reasons"),
+    "experiment": ("FinishedRun", "Outcome", "ReproduceOptions"),
+    "published": ("get_authors_result", "get_paper_row", "get_paper_tasks", "get_published"),
+    "recipe": ("Experiment", "Recipe", "load_recipe", "recipe_names"),
+    "reproduce": ("Reproduction",),
+    "results": ("ClaimResult", "ExperimentResult", "Figure", "RecipeResult", "Spread", "Stage"),
 }
 
 
 def __getattr__(name: str) -> object:
     """Import a name when it is first asked for: importing the package stays cheap."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -56,6 +56,7 @@ def get_front(experiment: ExperimentResult, stage: Stage | None = None) -> Front
         np.array(experiment.front if stage is None else stage.values, dtype=np.float64),
         tuple(experiment.objectives),
         np.array(experiment.reference, dtype=np.float64),
+        # points of separate networks are not joined by a line
         provenance={"networks": experiment.networks if experiment.separate else None},
     )
 
@@ -92,17 +93,20 @@ def judge_fronts(experiments: Sequence[ExperimentResult]) -> list[ClaimResult]:
         experiments: all of them; those without a finished run are counted.
     """
     claims = []
+    # on the fairness sets no network can reach the ideal point, which Single Task is judged by
     without_fair = [e for e in experiments if e.problem not in FAIR]
     for name, pairs, judge in (
         ("fronts", _pair_up(experiments, RIVALS), _judge_rivals),
         ("alone", _pair_up(without_fair, ("single_task",)), _judge_single_task),
     ):
-        rows = [_compare(*pair) for pair in pairs if all(result.seeds for result in pair)]
+        rows = [_compare_volumes(*pair) for pair in pairs if all(result.seeds for result in pair)]
         if rows:
             holds, verdict = judge(rows)
             missing = len(pairs) - len(rows)
             tail = f", {missing} more missing" if missing else ""
-            scope = f"{_count(len(rows), 'comparison')} on {_describe_benchmarks(rows)}{tail}."
+            scope = (
+                f"{_format_count(len(rows), 'comparison')} on {_describe_benchmarks(rows)}{tail}."
+            )
             claims.append(
                 ClaimResult(
                     claim=str(get_published()["claims"][name]),
@@ -122,7 +126,7 @@ def judge_convergence(experiments: Sequence[ExperimentResult]) -> list[ClaimResu
         course = {stage.epoch: stage for stage in experiment.course}
         if experiment.method == "cosmos" and not experiment.variation and EPOCH in course:
             rows.append(_judge_course(experiment, course[EPOCH], course[max(course)]))
-    return [_claim("fast", rows, RULE)] if rows else []
+    return [_judge_claim("fast", rows, RULE)] if rows else []
 
 
 def judge_ablation(experiments: Sequence[ExperimentResult]) -> list[ClaimResult]:
@@ -138,15 +142,17 @@ def judge_ablation(experiments: Sequence[ExperimentResult]) -> list[ClaimResult]
         if metrics["hypervolume"] is not None and metrics["span"] is not None:
             grids.setdefault(experiment.benchmark, {})[point] = experiment
     rows = [_ablation_row(grid) for grid in grids.values() if _is_full(grid)]
-    penalty = _claim("penalty", [_judge_penalty(row) for row in rows])
-    narrower = [row for row in rows if _widening(row) < 0]
+    penalty = _judge_claim("penalty", [_judge_penalty(row) for row in rows])
+    narrower = [row for row in rows if _compute_widening(row) < 0]
     if narrower:
-        more = f" With a larger penalty the front is narrower on {_titles(narrower)}."
+        more = f" With a larger penalty the front is narrower on {_join_titles(narrower)}."
         penalty = penalty.model_copy(update={"sentence": penalty.sentence + more})
-    return [penalty, _claim("alpha", [_judge_alpha(row) for row in rows])]
+    return [penalty, _judge_claim("alpha", [_judge_alpha(row) for row in rows])]
 
 
-def _claim(name: str, rows: Sequence[AblationRow | ConvergenceRow], rule: str = "") -> ClaimResult:
+def _judge_claim(
+    name: str, rows: Sequence[AblationRow | ConvergenceRow], rule: str = ""
+) -> ClaimResult:
     """Judge a claim benchmark by benchmark: where it holds, where not, and where it is open.
 
     Args:
@@ -157,10 +163,11 @@ def _claim(name: str, rows: Sequence[AblationRow | ConvergenceRow], rule: str = 
     true, false, undecided = (
         [row for row in rows if row.holds is state] for state in (True, False, None)
     )
+    # one benchmark that does not hold refutes a claim; it holds only where all of them do
     sentences = [rule] if rule else []
-    sentences += [f"Holds on {_titles(true)}."] if true else []
-    sentences += [f"Does not hold on {_titles(false)}."] if false else []
-    sentences += [f"Open, within the noise, on {_titles(undecided)}."] if undecided else []
+    sentences += [f"Holds on {_join_titles(true)}."] if true else []
+    sentences += [f"Does not hold on {_join_titles(false)}."] if false else []
+    sentences += [f"Open, within the noise, on {_join_titles(undecided)}."] if undecided else []
     return ClaimResult(
         claim=str(get_published()["claims"][name]),
         holds=False if false else None if undecided or not rows else True,
@@ -169,7 +176,7 @@ def _claim(name: str, rows: Sequence[AblationRow | ConvergenceRow], rule: str = 
     )
 
 
-def _titles(rows: Sequence[BenchmarkResult]) -> str:
+def _join_titles(rows: Sequence[BenchmarkResult]) -> str:
     return "; ".join(row.benchmark_title() for row in rows)
 
 
@@ -177,6 +184,7 @@ def _pair_up(
     experiments: Sequence[ExperimentResult], rivals: Sequence[str]
 ) -> list[tuple[ExperimentResult, ExperimentResult]]:
     """Return COSMOS and each rival on the same benchmark, both with the paper's settings."""
+    # variations are compared with each other, not with a rival's usual settings
     usual = [experiment for experiment in experiments if not experiment.variation]
     return [
         (cosmos, rival)
@@ -221,8 +229,8 @@ def _judge_single_task(rows: Sequence[RivalComparison]) -> tuple[bool | None, st
     return (None if lists["One seed of each decides nothing"] else True), sentence
 
 
-def _compare(cosmos: ExperimentResult, rival: ExperimentResult) -> RivalComparison:
-    gap = rival.volume.mean - cosmos.volume.mean
+def _compare_volumes(cosmos: ExperimentResult, rival: ExperimentResult) -> RivalComparison:
+    gap = rival.volume.mean - cosmos.volume.mean  # positive where the rival is ahead
     noise = compute_difference_deviation(cosmos.volume, rival.volume)
     side = "ahead" if gap > 0 else "behind"
     verdict = side if is_significant(gap, noise) else f"{side} within the noise"
@@ -253,10 +261,10 @@ def _describe_benchmarks(rows: Sequence[BenchmarkResult]) -> str:
     twice = sum(count > 1 for count in protocols.values())
     more = f", {twice} of them under both protocols" if twice else ""
     draw = ", on this harder draw, not the paper's" if all(row.is_harder for row in rows) else ""
-    return f"{_count(len(protocols), 'set')}{more}{draw}"
+    return f"{_format_count(len(protocols), 'set')}{more}{draw}"
 
 
-def _count(count: int, noun: str) -> str:
+def _format_count(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
@@ -315,6 +323,8 @@ def _ablation_row(grid: Grid) -> AblationRow:
         return alphas[values.index(max(values))], alphas[values.index(min(values))]
 
     volumes, spans = means(1, alphas, "hypervolume"), means(1, alphas, "span")
+    # the C-metric of Zitzler and Thiele: the share of the front of the smallest penalty that the
+    # front of another one dominates
     dominated = [
         max(
             coverage(get_front(grid[penalties[0], a]), get_front(grid[p, a])) for p in penalties[1:]
@@ -338,14 +348,14 @@ def _ablation_row(grid: Grid) -> AblationRow:
     )
 
 
-def _widening(row: AblationRow) -> float:
+def _compute_widening(row: AblationRow) -> float:
     """Return how much wider the front of the largest penalty is, 0 within the noise."""
     wider = row.span_by_penalty[-1] - row.span_by_penalty[0]
     return wider if is_significant(wider, row.span_deviation) else 0.0
 
 
 def _judge_penalty(row: AblationRow) -> AblationRow:
-    widened = _widening(row)
+    widened = _compute_widening(row)
     optimal = row.smallest_dominated <= LITTLE
     spans, volumes = (
         " → ".join(f"{number:.3f}" for number in numbers)
@@ -354,6 +364,7 @@ def _judge_penalty(row: AblationRow) -> AblationRow:
     penalties = ", ".join(f"{penalty:g}" for penalty in row.penalties)
     first, *_, last = row.span_by_penalty
     judged = {
+        # wider, not narrower, and beyond the noise; otherwise the claim is open
         "holds": False if not optimal else widened > 0 if widened else None,
         "sentence": f"width {spans} (± {_format_deviation(row.span_deviation)} between the ends) "
         f"and hypervolume {volumes} with λ {penalties}; larger λ dominate "

@@ -167,6 +167,7 @@ def sort_recipes(names: Sequence[str]) -> list[str]:
 
 
 def _has_results(recipe: Recipe, out: Path) -> bool:
+    # recipes share experiments: one that was not begun is shown once all of its own are there
     begun = (recipe.root(out) / f"{recipe.name}.json").exists()
     folders = [f for experiment in recipe.experiments for f in experiment.runs(out).values()]
     finished = [(folder / "front.json").exists() for folder in folders]
@@ -226,6 +227,7 @@ def collect_experiment(
     front = compute_mean_front([run.test for run in runs])
     metrics = [record["metrics"]["test"] for record in records]
     settings = first["method"]["settings"]
+    # experiments that shared a device each took longer than they would have alone
     side_by_side = max(1.0, status.seconds / status.share) if status.share else 1.0
     if course:
         fields["course"] = compute_mean_course(runs)
@@ -240,6 +242,7 @@ def collect_experiment(
         seconds=_sum_seconds(records, 1 / side_by_side),
         networks=len(first["networks"]),
         separate=first["fixed_rays"] is not None,
+        # as the paper prints them: of one network
         parameters=first["parameters"] // len(first["networks"]),
         epochs=first["training"]["epochs"],
         epochs_selected=[record["epoch_selected"] for record in records],
@@ -295,6 +298,7 @@ def compute_mean_course(runs: Sequence[FinishedRun]) -> list[Stage]:
     epochs = [epoch for epoch, _ in courses[0]]
     if not epochs or any([epoch for epoch, _ in course] != epochs for course in courses):
         return []
+    # counted from the end, so that the last front, by which the course is judged, is shown
     step = math.ceil(len(epochs) / EPOCHS_SHOWN)
     stages = []
     for index in sorted({*range(step - 1, len(epochs), step), len(epochs) - 1}):

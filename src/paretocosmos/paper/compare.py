@@ -56,12 +56,13 @@ class KnownReason:
             "other_settings": bool(result.settings),
         }
         return (
-            any(_differs(getattr(comparison, quantity)) for quantity in self.quantities)
+            any(_is_different(getattr(comparison, quantity)) for quantity in self.quantities)
             and (not self.problems or result.problem in self.problems)
             and (not self.methods or result.method in self.methods)
             and (not self.protocols or result.protocol in self.protocols)
             and all(result.varied.get(key) == value for key, value in self.settings.items())
             and (self.when is None or conditions[self.when])
+            # a reason such as another draw of images explains hundredths, not tenths
             and self.least < gap < self.most
         )
 
@@ -87,18 +88,19 @@ def compare_to_paper(result: ExperimentResult) -> PaperComparison | None:
     figures: dict[str, Any] = {}
     if row is not None:
         for quantity in (quantity for quantity in QUANTITIES if quantity in row):
-            figures[quantity] = _figure(row[quantity], ours.get(quantity))
+            figures[quantity] = _compare_figure(row[quantity], ours.get(quantity))
         figures["hypervolume"] = _judge_volume(result, figures["hypervolume"], row.get("std"))
     if tasks is not None:
         figures["tasks"] = _compare_tasks(result if compared else None, tasks)
     comparison = PaperComparison(**figures)
-    reasons = list(_reasons(result, comparison)) if compared else []
+    reasons = list(_find_reasons(result, comparison)) if compared else []
     return comparison.model_copy(update={"reasons": reasons})
 
 
 def _in_paper_units(result: ExperimentResult) -> dict[str, float]:
     """Our numbers in the paper's units: its seconds of faces are of all epochs and one network."""
     numbers = {"hypervolume": result.volume.mean, "parameters": result.parameters}
+    # Table 1 times a seed up to its selected epoch, the table of CelebA all epochs
     if is_face_problem(result.problem):
         numbers["seconds"] = result.seconds.training.mean / result.networks
     else:
@@ -108,7 +110,7 @@ def _in_paper_units(result: ExperimentResult) -> dict[str, float]:
     return numbers
 
 
-def _figure(paper: float, ours: float | None) -> Figure:
+def _compare_figure(paper: float, ours: float | None) -> Figure:
     if ours is None:
         return Figure(paper=paper)
     return Figure(paper=paper, ours=ours, difference=ours - paper)
@@ -118,6 +120,7 @@ def _judge_volume(result: ExperimentResult, figure: Figure, std: float | None) -
     """Add whether a hypervolume differs from the paper's, given its rounding and the noise."""
     update: dict[str, Any] = {"paper_std": std}
     if figure.paper is not None and figure.difference is not None:
+        # the printed number was rounded, by at most half of its last digit
         digit = LAST_DIGIT_OF_FACES if is_face_problem(result.problem) else LAST_DIGIT
         seeds = len(get_published()["table_1"]["seeds"])
         theirs = Spread(mean=figure.paper, std=std, each=[figure.paper] * seeds)
@@ -131,11 +134,12 @@ def _compare_tasks(result: ExperimentResult | None, paper: Sequence[float]) -> P
     if result is None or result.tasks is None:
         return PerTask(paper=list(paper))
     ours = [rate.mean for rate in result.tasks.misclassification.values()]
+    # in the order of the paper's attributes, which is that of the objectives
     gaps = [rate - printed for rate, printed in zip(ours, paper, strict=True)]
     return PerTask(paper=list(paper), ours=ours, difference=gaps)
 
 
-def _reasons(result: ExperimentResult, comparison: PaperComparison) -> Iterator[Reason]:
+def _find_reasons(result: ExperimentResult, comparison: PaperComparison) -> Iterator[Reason]:
     caveat = next((caveat for caveat in result.made.caveats if "CelebA" in caveat), "")
     for reason in load_known_reasons():
         if reason.applies(result, comparison):
@@ -144,7 +148,7 @@ def _reasons(result: ExperimentResult, comparison: PaperComparison) -> Iterator[
             yield Reason(quantities=reason.quantities, sentence=sentence)
 
 
-def _differs(figure: Figure | PerTask | None) -> bool:
+def _is_different(figure: Figure | PerTask | None) -> bool:
     """Return True if ours is another number; where the noise is unknown, any other is."""
     if isinstance(figure, Figure):
         return figure.difference is not None if figure.differs is None else figure.differs

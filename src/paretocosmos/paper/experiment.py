@@ -141,13 +141,14 @@ def train_experiment(
 
     error: str | None = None
     packages: tuple[str, ...] = ()
+    # warnings of many experiments are shown together at the end, each once
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
             with lock_folder(folder), _search_data_in(options.data):
                 try:
                     train_seeds(seeds)
-                except DivergedError:
+                except DivergedError:  # of one seed, which stops the stack it is in
                     if len(seeds) == 1:
                         raise
                     _train_one_by_one(train_seeds, seeds)
@@ -318,6 +319,7 @@ def find_finished_seeds(
             continue
         record = read_run_record(folder, experiment, options.trust)
         mismatches = list(find_differences(record, experiment, options if asked else None))
+        # images are composed from a seed: other source files give other images without notice
         checksum, key = (record.get("about") or {}).get("sha256"), _images_key(record)
         if checksum is not None and images.setdefault(key, checksum) != checksum:
             mismatches.append(f"images: sha256 {checksum} there, {images[key]} elsewhere")
@@ -418,6 +420,7 @@ def find_differences(
     defaults = {
         f"problem.{key}": value for key, value in get_problem_defaults(experiment.problem).items()
     }
+    # lenient: the paper's settings include some of networks that the method does not have
     asked_for = distribute(
         defaults | experiment.asked, owners | {"training": Training}, lenient=True
     )

@@ -32,7 +32,7 @@ def get_paper_row(problem: str, method: str) -> Mapping[str, float] | None:
         row = get_published()[table]["problems"].get(problem, {}).get(method)
         if row is not None:
             numbers = {key: value for key, value in row.items() if key != "hours"}
-            if "hours" in row:
+            if "hours" in row:  # the table of CelebA has hours
                 numbers["seconds"] = round(3600.0 * row["hours"], 6)
             return numbers
     return None

@@ -157,6 +157,7 @@ class Recipe:
         in_paper = experiment.protocol != "clean" and self.compares(experiment)
         if self.epochs is not None or not in_paper:
             return None
+        # a rehearsal and the clean protocol have no number in print
         row = get_paper_row(experiment.problem, experiment.method)
         return None if row is None else row["hypervolume"]
 
@@ -253,6 +254,7 @@ def _build_recipe(name: str, file: "RecipeFile") -> Recipe:
             settings = grid.settings | dict(zip(grid.vary, values, strict=True))
             defaults = get_problem_defaults(problem)
             defaults |= paper_settings(problem, method) if grid.preset == "paper" else {}
+            # a setting that is the paper's makes no other experiment, so that recipes share runs
             changed = {key: value for key, value in settings.items() if defaults.get(key) != value}
             experiment = Experiment(problem, method, protocol, changed, preset=grid.preset)
             before = experiments[experiment.name].seeds if experiment.name in experiments else ()

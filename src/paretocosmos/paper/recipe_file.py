@@ -137,7 +137,7 @@ def parse_recipe(file: str, text: str, trust: Collection[str] = ()) -> RecipeFil
             f"`{file}` is not TOML: {why[:1].lower()}{why[1:]}; strings need quotes, lists need "
             "brackets"
         ) from error
-    recipe, mistakes = _validate(content)
+    recipe, mistakes = _validate_form(content)
     # nothing that a file names is imported before it is trusted
     check_names(_list_third_party(recipe.grid), file=file, trust=check_trust(trust))
     for index, grid in enumerate(recipe.grid):
@@ -149,7 +149,7 @@ def parse_recipe(file: str, text: str, trust: Collection[str] = ()) -> RecipeFil
     return recipe
 
 
-def _validate(content: Mapping[str, Any]) -> tuple[RecipeFile, list[str]]:
+def _validate_form(content: Mapping[str, Any]) -> tuple[RecipeFile, list[str]]:
     """Return a recipe and the mistakes in its form; with some, it has what can be read of it."""
     try:
         return RecipeFile.model_validate(content), []

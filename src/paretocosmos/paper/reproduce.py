@@ -329,6 +329,7 @@ def reproduce(
     _check_options(device, data, workers, cluster)
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, trust=trust)
     recipe = recipe.with_seeds(None if seeds is None else check_seeds(seeds)).rehearsal(epochs)
+    # checked before anything is written, so that a mistake leaves no folder behind
     asked = {experiment.name for experiment in recipe.only(only)}
     precision = check_precision(precision)
     data_folder = None if data is None else str(user_path(data).absolute())
@@ -339,14 +340,16 @@ def reproduce(
     # files of a killed process
     remove_leftovers(reproduction.file.parent, of=reproduction.file.name)
     images: dict[str, str] = {}
+    # all experiments of the recipe are checked, since a recipe is reported as a whole
     jobs = _find_jobs(reproduction, asked, options, images)
     reproduction.save()
     show = progress or (lambda _: None)
     show(reproduction)
 
     def notify(experiment: Experiment, news: Progress | Outcome | None) -> None:
+        # a worker may have had other settings, or images from other files, than this process
         if isinstance(news, Outcome) and news.error is None:
-            news = _confirm(experiment, news, options, images)
+            news = _confirm_outcome(experiment, news, options, images)
         reproduction.update(experiment, news)
         if isinstance(news, Outcome):
             reproduction.save()
@@ -419,7 +422,7 @@ def _train_here(jobs: Sequence[Job], options: ReproduceOptions, notify: Notify) 
         )
 
 
-def _confirm(
+def _confirm_outcome(
     experiment: Experiment, outcome: Outcome, options: ReproduceOptions, images: dict[str, str]
 ) -> Outcome:
     """Turn a success into a failure if the runs on the disk are not what was asked for."""

@@ -26,12 +26,15 @@ BenchmarkKey = tuple[str, str, str | None]
 """A problem, its settings in words, and the protocol: equal for experiments on the same data."""
 
 
+# None, though the types do not say so: who reads such a field has checked `seeds` before.
 PENDING: Any = None
 """Default of a field that only an experiment with a finished run has."""
 
 
 class Result(BaseModel):
     """Base of all results, which are data and never change."""
+
+    # unknown keys are ignored, so that files of a later version with more of them can be read
 
     model_config = ConfigDict(frozen=True)
 
@@ -343,6 +346,7 @@ def compute_difference_deviation(first: Spread, second: Spread) -> float | None:
     >>> f"{compute_difference_deviation(first, second):.4f}"
     '0.2236'
     """
+    # Welch's standard error: the two methods need not scatter alike
     deviations = [spread.std for spread in (first, second) if spread.std is not None]
     if not deviations:
         return None

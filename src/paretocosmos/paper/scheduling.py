@@ -61,6 +61,7 @@ def train_on_workers(
     numbers = list(range(min(count, len(jobs))))
     busy: list[_Worker] = []
     idle: list[_Worker] = []
+    # more threads than cores would slow all of them down
     threads = max(1, torch.get_num_threads() // len(numbers))
     before = time.perf_counter()
     try:
@@ -72,14 +73,15 @@ def train_on_workers(
                 worker = (
                     idle.pop() if idle else _start_worker(numbers.pop(0), options, threads, job)
                 )
-                busy.append(_assign(worker, job))
+                busy.append(_assign_job(worker, job))
+            # one connection that is ready is enough: the others are served in the next round
             ready = set(wait([worker.connection for worker in busy]))
             before = _share_time(busy, before)
             for worker in [worker for worker in busy if worker.connection in ready]:
                 experiment, seeds = worker.job
                 try:
                     news = worker.connection.recv()
-                except (EOFError, OSError):
+                except (EOFError, OSError):  # its process died, such as for want of memory
                     busy.remove(worker)
                     numbers.append(worker.number)
                     worker.process.join()
@@ -103,7 +105,7 @@ def train_on_workers(
 
 
 def _share_time(busy: Sequence[_Worker], before: float) -> float:
-    """Give every worker its part of the time since `before`, and report_progress what time it is.
+    """Add to every worker its part of the time since `before`, and return the time now.
 
     Workers on the same GPU, or on no GPU in particular, have equal shares.
     """
@@ -115,6 +117,7 @@ def _share_time(busy: Sequence[_Worker], before: float) -> float:
 
 
 def _start_worker(number: int, options: ReproduceOptions, threads: int, job: Job) -> _Worker:
+    # a fork would inherit the threads of torch and the state of CUDA, and could hang
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     gpu = _choose_gpu(number, options)
@@ -124,7 +127,7 @@ def _start_worker(number: int, options: ReproduceOptions, threads: int, job: Job
     return _Worker(number, process, ours, job, gpu)
 
 
-def _assign(worker: _Worker, job: Job) -> _Worker:
+def _assign_job(worker: _Worker, job: Job) -> _Worker:
     worker.job, worker.started, worker.share = job, time.perf_counter(), 0.0
     with suppress(OSError):  # it is lost, which the next read shows
         worker.connection.send(job)
@@ -138,7 +141,7 @@ def _serve_jobs(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
-    torch.set_num_threads(threads)
+    torch.set_num_threads(threads)  # before any training: the number is part of a record
 
     def report_progress(news: Progress | Outcome) -> None:
         try:
@@ -200,7 +203,9 @@ def train_on_ray(
     """
     with _join_cluster(address) as ray:
         gpus = _gpus_per_task(ray.cluster_resources(), options)
+        # without CPUs, so that it never waits for an experiment to end
         actor = ray.remote(num_cpus=0, max_restarts=-1)(ProgressActor).remote()
+        # an experiment whose worker is lost is resumed from its checkpoint by the retry
         task_options = {"num_cpus": CPUS, "num_gpus": gpus, "max_retries": RETRIES}
         task = ray.remote(**task_options)(_train_remotely)
         experiments = {experiment.name: experiment for experiment, _ in jobs}
@@ -214,8 +219,9 @@ def train_on_ray(
             try:
                 while pending:
                     ready, _ = ray.wait(list(pending), timeout=POLL)
-                    for name, news in _poll(ray, actor):
-                        if name in pending.values():  # ignore messages of finished experiments
+                    for name, news in _poll_progress(ray, actor):
+                        # ignore messages of finished experiments, which would run again
+                        if name in pending.values():
                             notify(experiments[name], news)
                     for reference in ready:
                         experiment = experiments[pending.pop(reference)]
@@ -238,7 +244,7 @@ def import_ray() -> Any:
 def _join_cluster(address: str) -> Iterator[Any]:
     """Join a cluster, and leave it at the end; one that was started here ends."""
     ray = import_ray()
-    ours = not ray.is_initialized()
+    ours = not ray.is_initialized()  # a caller's own connection is left as it is
     if ours:
         here = {"include_dashboard": False} if address == "local" else {}
         try:
@@ -292,7 +298,7 @@ class ProgressActor:
         return messages
 
 
-def _poll(ray: Any, actor: Any) -> list[tuple[str, Progress | None]]:
+def _poll_progress(ray: Any, actor: Any) -> list[tuple[str, Progress | None]]:
     try:
         messages: list[tuple[str, Progress | None]] = ray.get(actor.take.remote())
     except ray.exceptions.RayError:  # it was lost with its machine; another one comes
@@ -317,6 +323,7 @@ def _train_remotely(
 
     def report_progress(progress: Progress) -> None:
         nonlocal last
+        # an epoch may take milliseconds, and each message is a call over the network
         if time.monotonic() - last > POLL:
             last = time.monotonic()
             actor.write.remote(experiment.name, progress)

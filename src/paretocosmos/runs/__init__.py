@@ -52,35 +52,34 @@ __all__ = [
     "split_runs",
 ]
 
-_MODULES = {
-    "Run": "run",
-    "TrainingState": "checkpoint",
-    "begin_record": "record",
-    "checkpoint_path": "checkpoint",
-    "choose_folder": "folders",
-    "clean_run_folder": "checkpoint",
-    "find_common_epoch": "checkpoint",
-    "find_flaw": "checkpoint",
-    "find_newest_checkpoint": "checkpoint",
-    "get_provenance": "provenance",
-    "group_by_epoch": "checkpoint",
-    "list_checkpoints": "checkpoint",
-    "list_validation_fronts": "record",
-    "load_checkpoint": "checkpoint",
-    "load_run": "load",
-    "load_tensors": "checkpoint",
-    "problem_from_rows": "load",
-    "refuse_other": "folders",
-    "remove_other_checkpoints": "checkpoint",
-    "save_checkpoint": "checkpoint",
-    "save_tensors": "checkpoint",
-    "sign_run": "signing",
-    "split_runs": "folders",
+_NAMES = {
+    "checkpoint": (
+        "TrainingState",
+        "checkpoint_path",
+        "clean_run_folder",
+        "find_common_epoch",
+        "find_flaw",
+        "find_newest_checkpoint",
+        "group_by_epoch",
+        "list_checkpoints",
+        "load_checkpoint",
+        "load_tensors",
+        "remove_other_checkpoints",
+        "save_checkpoint",
+        "save_tensors",
+    ),
+    "folders": ("choose_folder", "refuse_other", "split_runs"),
+    "load": ("load_run", "problem_from_rows"),
+    "provenance": ("get_provenance",),
+    "record": ("begin_record", "list_validation_fronts"),
+    "run": ("Run",),
+    "signing": ("sign_run",),
 }
 
 
 def __getattr__(name: str) -> object:
     """Import a name when it is first asked for: importing the package stays cheap."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

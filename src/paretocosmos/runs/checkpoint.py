@@ -80,6 +80,7 @@ def load_checkpoint(path: Path, state: TrainingState) -> None:
             f"`{path}` is a checkpoint of another run, with other settings, seed, data or version; "
             f"remove `{path.parent}` to train from the beginning, or choose another `out`"
         ).with_hint({"out": None})
+    # the network first: if it does not fit, nothing else was changed
     weights = rename_tensors(_select_prefix(tensors, "model"), state.model)
     try:
         state.model.load_state_dict(weights)
@@ -92,6 +93,7 @@ def load_checkpoint(path: Path, state: TrainingState) -> None:
         _copy_tensors(state.optimiser, _select_prefix(tensors, "optimiser"))
         _copy_tensors(state.method_state, _select_prefix(tensors, "method"))
         state.generator.set_state(tensors["rng.own"])
+        # dropout draws from the global generators
         torch.set_rng_state(tensors["rng.torch"])
         if "rng.cuda" in tensors and torch.cuda.is_available():
             torch.cuda.set_rng_state(tensors["rng.cuda"])
@@ -151,6 +153,7 @@ def _compute_hash(tensors: Mapping[str, Tensor], header: str) -> Tensor:
     layout = [(name, str(tensor.dtype), tuple(tensor.shape)) for name, tensor in by_name]
     content = hashlib.sha256(f"{header}{layout}".encode())
     for _, tensor in by_name:
+        # the bytes themselves, without a copy; NumPy has no bfloat16, but it has bytes
         content.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return torch.frombuffer(bytearray(content.digest()), dtype=torch.uint8)
 

@@ -49,6 +49,7 @@ def choose_folder(out: str | Path | None, name: str, *, resume: bool, what: str 
             f"`resume` needs `out`, the folder of the {what} to continue"
         ).with_hint({"out": None})
     base = Path("runs") / re.sub(r"[^\w.-]+", "-", name)
+    # as files are numbered elsewhere: run, run-2, run-3
     for number in range(1, 1_000_000):
         folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
         if not folder.exists():
@@ -144,6 +145,7 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
 
 def hash_run(plan: Plan) -> str:
     """Return a hash of what decides a run's result: its settings, its data, and the seed."""
+    # by the names of 0.2, or its checkpoints would be of another run
     settings = restore_names(plan.configuration.to_dict()) | {"device": plan.device.type}
     return hash_json([settings, plan.problem.names, plan.data_hash])
 
@@ -239,6 +241,7 @@ def claim_runs(
     pending = _select_unfinished(jobs, processes)
     if not stacked or not pending:
         return [[job] for job in pending]
+    # seeds that train together must stay together: a smaller stack rounds differently
     mates = _find_stack_mates(pending)
     for _, folder in mates:
         locks.enter_context(lock_folder(folder))

@@ -87,8 +87,9 @@ def load_run(
         raise RunError(
             f"the run in `{folder}` is not finished; continue it with the same call and resume=True"
         ).with_hint({"resume": True})
-    check_hash(folder, record)
+    check_hash(folder, record)  # before renaming: the hash is of the record as written
     record = rename_record(record)
+    # a file may claim gigabytes, which hashing or reading it would cost
     _check_size(folder, record, model, backbone)
     check_files(folder, record)
     tensors, _ = load_tensors(folder / MODEL)
@@ -96,6 +97,7 @@ def load_run(
     if record.get("fixed_rays") is not None and not isinstance(network, PerRayEnsemble):
         rays = torch.tensor(record["fixed_rays"])
         network = PerRayEnsemble([network] * len(rays), rays)
+    # trained in double precision
     if all(t.dtype == torch.float64 for t in tensors.values() if t.is_floating_point()):
         network.double()
     try:
@@ -118,6 +120,7 @@ def load_run(
         raise RunError(
             f"`{folder}` is damaged: its fronts have other objectives than run.json; train again"
         )
+    # the page and the card print both, and must not find out in the middle that one is missing
     origins = [front.provenance.get(key) for front in (test, val) for key in ("problem", "scores")]
     if not all(isinstance(origin, str) for origin in origins):
         raise RunError(

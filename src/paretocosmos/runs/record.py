@@ -109,6 +109,7 @@ def write_run(
         write_json(folder / name, content)
     files = {name: hash_file(folder / name) for name in (MODEL, *contents)}
     added: dict[str, Any] = {"files": files}
+    # of the record with the hashes of its files: a signature of this one covers all of them
     added["sha256"] = hash_json({**record, **added})
     write_json(folder / "run.json", {**record, **added})
     return added
@@ -188,9 +189,11 @@ def read_record(
         verify: the key that it must be signed with, which is checked before anything else.
     """
     trusted, content = check_trust(trust), _read_content(folder)
+    # a record that was not signed may say anything, so nothing of it is looked at before
     if verify is not None:
         check_signature(folder, content, verify)
     record = _check_content(folder, content)
+    # the record itself keeps the names it was written with, by which it is hashed
     renamed = rename_record(record)
     named = [
         (kind, renamed[role]["name"])
@@ -366,6 +369,7 @@ def _restore_objectives(
 def _check_names(folder: Path, problem: Problem) -> None:
     """Raise if objectives of a record name an output or a target that the problem lacks."""
     widths = problem.outputs
+    # on two samples, since what is missing shows on any
     for objectives, few in shares_of(problem, 2):
         if isinstance(widths, int):
             outputs: Outputs = torch.zeros(len(few), widths)

@@ -232,6 +232,7 @@ class Run:
         settings = dict(saved["settings"])
         if data is not None:
             settings["data"] = data
+        # a problem by its name is loaded from its files again, which may be others by now
         problem = rebuild_problem(self.folder, self.record, saved["name"], settings)
         if isinstance(problem, TableProblem) and (
             not problem.table.agrees_with(self.table)

@@ -127,7 +127,7 @@ def derive_field(hint: Any) -> Any:
     if get_origin(hint) is tuple:
         entries = Field(max_length=MOST, fail_fast=True)
         return Annotated[list[derive_field(get_args(hint)[0])], entries]  # type: ignore[misc]
-    if hint is Spec:
+    if hint is Spec:  # of any part, whose settings are checked where it is built
         return SpecField
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return create_model(hint.__name__, __base__=Model, **derive_fields(hint))

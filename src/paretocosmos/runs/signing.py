@@ -22,8 +22,6 @@ from paretocosmos.runs.record import check_files, check_hash, load_record
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["sign_run"]
-
 
 def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signed:
     """Sign a finished run: write ``signature.json`` into its folder, replacing an older one.
@@ -49,6 +47,7 @@ def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signe
     """
     folder = user_path(folder)
     private = read_private_key(key) if isinstance(key, str | Path) else key
+    # nobody should put their name to files that are not those of the training
     record = load_record(folder)
     if record["status"] != "finished":
         raise RunError(

@@ -275,12 +275,12 @@ def arrange_faces(result: RecipeResult) -> dict[str, Any]:
         for e in pairs
         if e.volume_of == "front" and (width := e.metrics["span"]) and width.mean < NARROW
     ]
-    told = [reason.sentence for e in pairs for reason in e.paper.reasons]
+    earlier = [reason.sentence for e in pairs for reason in e.paper.reasons]
     return {
         "pairs": pairs,
         "narrow": narrow,
         "overhead": f"{get_published()['table_celeba']['overhead']:.0%}",
-        "task_tables": list(_list_task_tables(result.done, labels, set(told))),
+        "task_tables": list(_list_task_tables(result.done, labels, set(earlier))),
     }
 
 
@@ -318,14 +318,16 @@ class TaskColumn:
 
 
 def _list_task_tables(
-    done: Experiments, labels: Mapping[str, str], told: set[str]
+    done: Experiments, labels: Mapping[str, str], earlier: set[str]
 ) -> Iterator[dict[str, Any]]:
     """Yield for each problem our rate of every task beside the paper's, for both methods.
 
-    Reasons that were told before are referred to.
+    Reasons that earlier tables gave are referred to.
     """
     for problem in dict.fromkeys(experiment.problem for experiment in done):
-        if get_paper_tasks(problem, "cosmos") is None and not _select(done, "cosmos", problem):
+        if get_paper_tasks(problem, "cosmos") is None and not _select_by_tasks(
+            done, "cosmos", problem
+        ):
             continue
         tasks = next(experiment.objectives for experiment in done if experiment.problem == problem)
         columns = list(_list_task_columns(done, labels, problem, tasks))
@@ -338,11 +340,11 @@ def _list_task_tables(
             column.experiment for column in columns if column.experiment and column.paper
         ]
         reasons = dict.fromkeys(r.sentence for e in beside_paper for r in e.paper.reasons)
-        notes += [reason for reason in reasons if reason not in told]
-        if told.intersection(reasons):
-            more = "Further reasons" if set(reasons) - told else "Reasons for the differences"
+        notes += [reason for reason in reasons if reason not in earlier]
+        if earlier.intersection(reasons):
+            more = "Further reasons" if set(reasons) - earlier else "Reasons for the differences"
             notes.append(f"{more}: as above.")
-        told.update(reasons)
+        earlier.update(reasons)
         yield {
             "problem": problem_title(problem),
             "columns": [column.title for column in columns],
@@ -361,12 +363,12 @@ def _list_task_columns(
 ) -> Iterator[TaskColumn]:
     """Yield COSMOS and Single Task, whose networks may be those of a problem with more tasks."""
     for method in ("cosmos", "single_task"):
-        experiments = _select(done, method, problem)
+        experiments = _select_by_tasks(done, method, problem)
         if not experiments and method == "single_task":
             # a network for one task is the same whatever the other tasks of the problem are
             experiments = [
                 e
-                for e in _select(done, method)
+                for e in _select_by_tasks(done, method)
                 if e.tasks and {*tasks} <= {*e.tasks.misclassification}
             ][:1]
         paper = get_paper_tasks(problem, method)
@@ -375,7 +377,9 @@ def _list_task_columns(
             yield TaskColumn(method_title(method), None, paper)
 
 
-def _select(done: Experiments, method: str, problem: str | None = None) -> list[ExperimentResult]:
+def _select_by_tasks(
+    done: Experiments, method: str, problem: str | None = None
+) -> list[ExperimentResult]:
     """Return the experiments of a method that have rates of tasks, on one problem or on any."""
     return [e for e in done if e.method == method and e.tasks and problem in (None, e.problem)]
 

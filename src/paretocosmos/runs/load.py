@@ -109,11 +109,22 @@ def load_run(
             "as `model`"
         ) from error
     _check_finite(folder / "model.safetensors", network, tensors)
+    test, val, table = _read_data(folder, record)
+    if problem is not None:
+        check_objectives(folder, record, problem)
+    signer = None if key is None else fingerprint_of(key)
+    return Run(
+        folder, record, test, val, to_device_layout(network, target).eval(), table, problem, signer
+    )
+
+
+def _read_data(folder: Path, record: Mapping[str, Any]) -> tuple[Front, Front, Table | None]:
+    """Read the fronts on test and val, and the preprocessing of a tabular problem."""
     # a file that the record does not list was not written by the training
-    table = folder / "table.json" if "table.json" in record["files"] else None
+    path = folder / "table.json" if "table.json" in record["files"] else None
     try:
         test, val = (Front.from_dict(read_json(folder / name)) for name in FRONTS)
-        fitted = None if table is None else Table.from_dict(read_json(table))
+        table = None if path is None else Table.from_dict(read_json(path))
     except DataError as error:
         raise RunError(f"`{folder}` is damaged ({error}); train again") from error
     if any(list(front.names) != record["names"] for front in (test, val)):
@@ -126,12 +137,7 @@ def load_run(
         raise RunError(
             f"`{folder}` is damaged: its fronts do not record their problem and scores; train again"
         )
-    if problem is not None:
-        check_objectives(folder, record, problem)
-    signer = None if key is None else fingerprint_of(key)
-    return Run(
-        folder, record, test, val, to_device_layout(network, target).eval(), fitted, problem, signer
-    )
+    return test, val, table
 
 
 def _list_supplied(

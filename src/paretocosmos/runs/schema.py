@@ -44,12 +44,12 @@ def check_record(record: object, file: Path) -> None:
         file: its path, for the message.
     """
 
-    def refusal(mistake: str) -> RunError:
+    def make_error(mistake: str) -> RunError:
         return RunError(
             f"`{file}` is damaged: {mistake}; restore the original file, or train again"
         )
 
-    validated(RecordFile, record, refusal)
+    validated(RecordFile, record, make_error)
 
 
 def _check_spec_keys(spec: object) -> object:
@@ -225,10 +225,10 @@ def check_checkpoint(numbers: object, file: Path) -> None:
         file: its path, for the message.
     """
 
-    def refusal(mistake: str) -> RunError:
+    def make_error(mistake: str) -> RunError:
         return RunError(f"`{file}` is damaged: {mistake}; train again in another folder")
 
-    validated(CheckpointFile, numbers, refusal)
+    validated(CheckpointFile, numbers, make_error)
 
 
 class _Validation(Model):

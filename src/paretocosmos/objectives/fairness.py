@@ -332,7 +332,7 @@ class PredictionGap(MeanGap):
 
 
 def fairness_objectives(of: Literal["classes", "numbers"]) -> dict[str, type[GroupObjective]]:
-    """The objectives that compare groups, by name.
+    """Return the objectives that compare groups, by name.
 
     Args:
         of: what they compare: predicted classes, or predicted numbers.

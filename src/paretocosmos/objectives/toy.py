@@ -25,13 +25,13 @@ class GaussianWell(Objective):
     )
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return weighted_mean(self._each(outputs, targets), targets)
+        return weighted_mean(self._compute_depths(outputs, targets), targets)
 
     def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return weighted_sums(self._each(outputs, targets), targets)
+        return weighted_sums(self._compute_depths(outputs, targets), targets)
 
-    def _each(self, outputs: Outputs, targets: Targets) -> Tensor:
-        """The depth of every sample."""
+    def _compute_depths(self, outputs: Outputs, targets: Targets) -> Tensor:
+        """Return the depth of every sample in the well."""
         output = pick(outputs, self.output)
         squared = (output - align(targets[self.target], output, self.target)).square()
         distance = squared.flatten(1).sum(dim=1) if squared.ndim > 1 else squared

@@ -74,7 +74,7 @@ REGISTRY = {
 
 
 def problem_name(name: str) -> str:
-    """The name of a problem in this subpackage: the path of a table means `table`.
+    """Return the registered name of a problem: the path of a table means `table`.
 
     >>> problem_name("loans.csv"), problem_name("adult")
     ('table', 'adult')
@@ -104,56 +104,59 @@ def load_problem(
     >>> load_problem("toy_convex").names
     ('first', 'second')
     """
-    given: dict[str, object] = dict(settings or {})
+    options: dict[str, object] = dict(settings or {})
     if protocol is not None:
-        given["protocol"] = protocol
+        options["protocol"] = protocol
     if data is not None:
-        given["data"] = data
-    known = problem_name(name)
-    if known != name:
-        if "data" in given:
+        options["data"] = data
+    registered = problem_name(name)
+    if registered != name:
+        if "data" in options:
             raise ConfigurationError(
-                f"`{name}` names the data, but `data` is `{given['data']}` too: give one of them"
+                f"`{name}` names the data, but `data` is `{options['data']}` too: give one of them"
             )
-        given["data"] = name
-    if known == "table" and given.get("data") is not None:
-        check_file(user_path(str(given["data"])))  # before its columns are asked for
-    thing = find("problems", known)
+        options["data"] = name
+    if registered == "table" and options.get("data") is not None:
+        check_file(user_path(str(options["data"])))  # before its columns are asked for
+    thing = find("problems", registered)
     takes = parameters(thing)
-    _check(known, takes, given)
+    _check_settings(registered, takes, options)
     for key in ("data", "val", "test"):  # absolute, so that a run can be read from elsewhere
-        if given.get(key) is not None and key in takes:
-            given[key] = str(user_path(str(given[key])).absolute())
+        if options.get(key) is not None and key in takes:
+            options[key] = str(user_path(str(options[key])).absolute())
+    # settings may be text from a command line; type hints say what they are to become
     hints = typing.get_type_hints(thing.__init__ if inspect.isclass(thing) else thing)
     # a problem of one's own that knows no protocols is clean
     values = {
         key: convert(key, value, hints.get(key, object))
-        for key, value in given.items()
+        for key, value in options.items()
         if key in takes
     }
     with status(f"loading {Path(name).name}"):
         problem = thing(**values)
     if not isinstance(problem, Problem):
         raise ConfigurationError(
-            f"`{known}` must give a paretocosmos Problem, found {type(problem).__name__}"
+            f"`{registered}` must give a paretocosmos Problem, found {type(problem).__name__}"
         )
     defaults = {key: p.default for key, p in takes.items() if p.default is not p.empty}
-    return dataclasses.replace(problem, spec=Spec(known, defaults | values))
+    return dataclasses.replace(problem, spec=Spec(registered, defaults | values))
 
 
-def _check(name: str, takes: Mapping[str, inspect.Parameter], given: Mapping[str, object]) -> None:
-    """Refuse settings the problem does not take, and name those it lacks, all at once."""
-    if "protocol" in given:
-        check_protocol(str(given["protocol"]))
+def _check_settings(
+    name: str, takes: Mapping[str, inspect.Parameter], options: Mapping[str, object]
+) -> None:
+    """Raise for settings the problem does not take or lacks, all at once."""
+    if "protocol" in options:
+        check_protocol(str(options["protocol"]))
     mistakes = []
-    for key in given:
-        if key in takes or (key, given[key]) == ("protocol", "clean"):
+    for key in options:
+        if key in takes or (key, options[key]) == ("protocol", "clean"):
             continue
         if key in ("data", "protocol"):
-            mistakes.append(f"`{name}` has no `{key}`, found `{given[key]}`: leave it out")
+            mistakes.append(f"`{name}` has no `{key}`, found `{options[key]}`: leave it out")
         else:
             mistakes.append(str(unknown(f"setting of `{name}`", key, takes)))
-    absent = [key for key, p in takes.items() if p.default is p.empty and key not in given]
+    absent = [key for key, p in takes.items() if p.default is p.empty and key not in options]
     if absent:
         named = " and ".join(f"`{key}`" for key in absent)
         mistakes.append(f"`{name}` needs {named}: give {'it' if len(absent) == 1 else 'them'}")

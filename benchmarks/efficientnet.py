@@ -21,7 +21,7 @@ import transformers
 
 from benchmarks._trial import EAGER_STEPS, SEED, STEPS, Kind, Trial
 from paretocosmos.runs.provenance import get_provenance
-from paretocosmos.runtime.device import on_capture_stream, precise, seeded
+from paretocosmos.runtime.device import on_capture_stream, seed_torch, set_precision
 
 TASKS = {"single task": 1, "cosmos, 2": 2, "cosmos, 10": 10}  # and their objectives
 
@@ -142,8 +142,8 @@ def measure(
         config.fallback_random = True  # torch's own draws, as in the eager step it is compared with
     device = arguments.device
     with (
-        seeded(SEED, device, deterministic=False),
-        precise(kind.precision),
+        seed_torch(SEED, device, deterministic=False),
+        set_precision(kind.precision),
         on_capture_stream(device),
     ):
         trials = {task: trial(kind, TASKS[task], arguments) for task in tasks}
@@ -179,7 +179,7 @@ def against_the_first(cells: list[dict[str, Any]], engines: list[str]) -> list[d
 def kernels(arguments: argparse.Namespace) -> dict[str, Any]:
     """The kernels of an eager step of COSMOS, by the time they take on the device."""
     kind = Kind("eager", int(arguments.batch_sizes[0]), arguments.precisions[0])
-    with seeded(SEED, arguments.device, deterministic=False), precise(kind.precision):
+    with seed_torch(SEED, arguments.device, deterministic=False), set_precision(kind.precision):
         one = trial(kind, 2, arguments)
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
             one.time()

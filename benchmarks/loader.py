@@ -118,7 +118,7 @@ def training(problem: ImageProblem, size: int, device: torch.device) -> dict[str
         with (
             tempfile.TemporaryDirectory() as folder,
             patch(
-                "paretocosmos.training.engine.fits",
+                "paretocosmos.training.engine.fits_on_device",
                 lambda *_, name=name, **__: name == "resident",
             ),
         ):

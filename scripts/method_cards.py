@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from paretocosmos import registry
-from paretocosmos.config.settings import about_pair, pairs, paper_settings
+from paretocosmos.config.settings import describe_pair, get_pairs, get_paper_settings
 from paretocosmos.paper.published import get_paper_row
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -38,14 +38,14 @@ def cards() -> str:
 
 def card(name: str) -> Iterator[str]:
     """One method, or one of the paper's pairs."""
-    if name in pairs():
-        about = about_pair(name)
-        method, conditioning = pairs()[name]
+    if name in get_pairs():
+        about = describe_pair(name)
+        method, conditioning = get_pairs()[name]
         yield about["summary"]
         yield ""
         yield f"The method `{method}` with the conditioning `{conditioning}`."
         facts = {key: about[key] for key in ("cost", "use", "avoid", "paper")}
-        own = paper_settings("", name)
+        own = get_paper_settings("", name)
         kept = [*settings("methods", method, own), *settings("conditioning", conditioning, own)]
         kept += [f"`learning_rate={own['learning_rate']}`", "no schedule"]
     else:
@@ -63,7 +63,7 @@ def card(name: str) -> Iterator[str]:
     yield f"| avoid | {facts['avoid']} |"
     yield f"| paper | {facts['paper']} |"
     yield f"| settings | {', '.join(kept) or 'none'} |"
-    if name not in pairs():
+    if name not in get_pairs():
         example = (inspect.getdoc(registry.find("methods", name)) or "").partition("\n>>> ")[2]
         yield from ("", "```pycon", f">>> {example.rstrip()}", "```")
 

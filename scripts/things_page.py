@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from paretocosmos import registry
 from paretocosmos.cli.listing import KINDS
-from paretocosmos.config.settings import about_pair, pairs
+from paretocosmos.config.settings import describe_pair, get_pairs
 
 __all__ = ["CARDS", "cards_of", "things"]
 
@@ -37,9 +37,9 @@ def things() -> str:
             summary = _markdown(registry.summary(kind, name))
             link = f"[`{name}`]({page}#{name})" if kind in (*CARDS, "methods") else f"`{name}`"
             parts.append(f"| {link} | {summary} | {settings} |")
-        for name, (method, conditioning) in pairs().items() if kind == "methods" else ():
+        for name, (method, conditioning) in get_pairs().items() if kind == "methods" else ():
             parts.append(
-                f"| [`{name}`]({page}#{name}) | {about_pair(name)['summary']} | those of `{method}` and `{conditioning}` |"
+                f"| [`{name}`]({page}#{name}) | {describe_pair(name)['summary']} | those of `{method}` and `{conditioning}` |"
             )
         parts.append("")
     return "\n".join(parts)

@@ -121,7 +121,7 @@ def thing_in() -> Callable[[str, str], Any]:
         thing = registry.find(kind, name)
         module = importlib.import_module(thing.__module__)
         address = f"{module.__name__}:{thing.__name__}"  # where it is defined, not re-exported
-        assert registry.registered(kind)[name] == address
+        assert registry.get_table(kind)[name] == address
         for text in (module.__doc__, thing.__doc__, registry.summary(kind, name)):
             assert (text or "").partition("\n")[0].strip()
         for setting in registry.parameters(thing).values():  # what a user may set

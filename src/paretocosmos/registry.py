@@ -34,10 +34,10 @@ def names(kind: str) -> list[str]:
     >>> "cosmos" in names("methods")
     True
     """
-    return sorted(registered(kind))
+    return sorted(get_table(kind))
 
 
-def registered(kind: str) -> Mapping[str, str]:
+def get_table(kind: str) -> Mapping[str, str]:
     """Return the table of a subpackage: names to `package.module:Name`."""
     table: Mapping[str, str] = _import_package(kind).REGISTRY
     return table
@@ -53,11 +53,11 @@ def find(kind: str, name: str) -> Thing:
     A subpackage may also adapt classes of another library, as methods do with `torchjd:UPGrad`.
     """
     if ":" in name:
-        adapt = adapter(kind, name)
-        return _import(name) if adapt is None else adapt(name.partition(":")[2])
-    if name not in registered(kind):
+        adapt = get_adapter(kind, name)
+        return _import_object(name) if adapt is None else adapt(name.partition(":")[2])
+    if name not in get_table(kind):
         raise unknown(kind.removesuffix("s"), name, names(kind))
-    return _import(registered(kind)[name])
+    return _import_object(get_table(kind)[name])
 
 
 def name_of(kind: str, cls: type) -> str | None:
@@ -68,14 +68,14 @@ def name_of(kind: str, cls: type) -> str | None:
     'cosmos'
     """
     address = f"{cls.__module__}:{cls.__qualname__}"
-    return next((name for name, value in registered(kind).items() if value == address), None)
+    return next((name for name, value in get_table(kind).items() if value == address), None)
 
 
-def adapter(kind: str, name: str) -> Callable[[str], Thing] | None:
+def get_adapter(kind: str, name: str) -> Callable[[str], Thing] | None:
     """Return the function that adapts another library's classes, if `name` is of such a library."""
     adapters: Mapping[str, str] = getattr(_import_package(kind), "ADAPTERS", {})
     library = name.partition(":")[0]
-    return _import(adapters[library]) if library in adapters else None
+    return _import_object(adapters[library]) if library in adapters else None
 
 
 def build(kind: str, spec: Spec, **fixed: typing.Any) -> typing.Any:
@@ -112,23 +112,23 @@ def convert(key: str, value: object, annotation: object) -> typing.Any:
     >>> convert("alpha", "0.5", float | tuple[float, ...])
     0.5
     """
-    for option in _options(annotation):
+    for option in _list_options(annotation):
         try:
-            return _to(value, option)
+            return _convert_to(value, option)
         except (TypeError, ValueError, OverflowError):
             continue
-    named = (option for option in _options(annotation) if option is not type(None))
-    wanted = " or ".join(_called(option) for option in named)
+    named = (option for option in _list_options(annotation) if option is not type(None))
+    wanted = " or ".join(_format_option(option) for option in named)
     raise ConfigurationError(f"`{key}` takes {wanted}, found {value!r}")
 
 
-def _called(option: object) -> str:
+def _format_option(option: object) -> str:
     if typing.get_origin(option) is typing.Literal:
         return " or ".join(f"`{choice}`" for choice in typing.get_args(option))
     return str(getattr(option, "__name__", option))
 
 
-def _options(annotation: object) -> tuple[object, ...]:
+def _list_options(annotation: object) -> tuple[object, ...]:
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         # None first: the text "none" would do for str as well
         return tuple(
@@ -137,7 +137,7 @@ def _options(annotation: object) -> tuple[object, ...]:
     return (annotation,)
 
 
-def _to(value: object, option: object) -> object:
+def _convert_to(value: object, option: object) -> object:
     origin = typing.get_origin(option)
     if origin is tuple:
         if isinstance(value, str):
@@ -145,7 +145,7 @@ def _to(value: object, option: object) -> object:
         if not isinstance(value, list | tuple):
             raise TypeError
         inner = typing.get_args(option)[0]
-        return tuple(_to(part, inner) for part in value)
+        return tuple(_convert_to(part, inner) for part in value)
     if origin is typing.Literal:
         if value in typing.get_args(option):
             return value
@@ -174,7 +174,7 @@ def _to(value: object, option: object) -> object:
     raise TypeError
 
 
-def _import(name: str) -> Thing:
+def _import_object(name: str) -> Thing:
     module_name, _, attribute = name.partition(":")
     try:
         return typing.cast(Thing, getattr(importlib.import_module(module_name), attribute))

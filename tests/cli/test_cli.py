@@ -25,7 +25,7 @@ import paretocosmos
 from paretocosmos import registry
 from paretocosmos.cli.listing import KINDS
 from paretocosmos.config.resolve import make_plan
-from paretocosmos.config.settings import about_pair, pairs
+from paretocosmos.config.settings import describe_pair, get_pairs
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.paper.recipe import load_recipe, recipe_names
@@ -118,10 +118,10 @@ def test_list_is_what_find_finds(cli: Call) -> None:
     recipes = found.pop("recipes")
     assert recipes == {name: load_recipe(name).title for name in recipe_names()}
     assert {kind: list(things) for kind, things in found.items()} == {
-        kind: [*registry.names(kind), *(pairs() if kind == "methods" else ())] for kind in KINDS
+        kind: [*registry.names(kind), *(get_pairs() if kind == "methods" else ())] for kind in KINDS
     }
     assert found["methods"]["cosmos"] == registry.summary("methods", "cosmos")
-    assert found["methods"]["phn_ls"] == about_pair("phn_ls")["summary"]
+    assert found["methods"]["phn_ls"] == describe_pair("phn_ls")["summary"]
     for name in ("adult", "cosmos", "phn_epo", "concat", "mlp", "deo"):
         assert re.search(rf"^\s*{name}\s", cli("list").out, re.MULTILINE)
 
@@ -178,7 +178,7 @@ def test_a_log_sees_a_long_training_advance(
 ) -> None:
     monkeypatch.setattr("paretocosmos.training.progress.LOG_INTERVAL", 0.0)
     # what this process has grown to depends on the tests before it
-    monkeypatch.setattr("paretocosmos.training.loop.peak_memory", lambda device: 84_400_000)
+    monkeypatch.setattr("paretocosmos.training.loop.get_peak_memory", lambda device: 84_400_000)
     ended = cli("train", "toy_convex", *SMALL, "--out", "here")
     one, two, *_ = ended.err.splitlines()
     for epoch, line in enumerate((one, two), start=1):
@@ -688,7 +688,7 @@ def test_a_full_disk_at_any_time(cli: Call, pages: None, tmp_path: Path, finishe
 
 def _interrupt_at(patch: pytest.MonkeyPatch, number: int) -> None:
     """Press Ctrl-C when that epoch begins."""
-    inside, epochs = Trainer._epoch, []
+    inside, epochs = Trainer.train_epoch, []
 
     def epoch(self: Trainer, *, prepare: bool) -> None:
         epochs.append(1)
@@ -696,7 +696,7 @@ def _interrupt_at(patch: pytest.MonkeyPatch, number: int) -> None:
             signal.raise_signal(signal.SIGINT)
         inside(self, prepare=prepare)
 
-    patch.setattr(Trainer, "_epoch", epoch)
+    patch.setattr(Trainer, "train_epoch", epoch)
 
 
 @pytest.mark.system
@@ -742,7 +742,7 @@ def test_ctrl_c_with_seeds_says_how_to_go_on(
     given = ("train", "toy_convex", *SMALL, "--seeds", "1,2", "--json")
     whole = json.loads(cli(*given, "--out", "whole").out)
     with monkeypatch.context() as patch:
-        patch.setattr("paretocosmos.training.fit._together", lambda plan: together)
+        patch.setattr("paretocosmos.training.fit._should_stack", lambda plan, _: together)
         _interrupt_at(patch, 2)
         ended = cli(*given, "--out", "here")
     assert (ended.code, ended.out) == (130, "")
@@ -772,7 +772,7 @@ def test_a_gpu_that_is_full_is_one_sentence(cli: Call, monkeypatch: pytest.Monke
     def full(self: Trainer, *, prepare: bool) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory.\nTried to allocate 20 GiB")
 
-    monkeypatch.setattr(Trainer, "_epoch", full)
+    monkeypatch.setattr(Trainer, "train_epoch", full)
     given = ("train", "toy_convex", *SMALL, "--json")
     says = r"out of memory; lower `batch_size`.*last checkpoint is kept in `%s`.*--resume"
     _one_sentence(cli(*given, "--out", "run"), says % "run")

@@ -183,9 +183,9 @@ def test_ctrl_c_says_how_to_go_on(
         inside(self, prepare=prepare)
 
     whole = json.loads(cli(*THREE, "--out", "whole", "--json").out)
-    inside, begun = Trainer._epoch, list[int]()
+    inside, begun = Trainer.train_epoch, list[int]()
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_epoch", epoch)
+        patch.setattr(Trainer, "train_epoch", epoch)
         ended = cli(*THREE, "--out", "here", "--json")
     assert (ended.code, ended.out) == (130, "")
     (way_out,) = re.findall(r"continue with (--out here --resume)", ended.err)

@@ -115,7 +115,7 @@ def test_warnings_are_notes_with_the_name_of_their_cell(go: Call) -> None:
 
 @pytest.mark.system
 def test_an_interrupt_says_how_to_go_on(go: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    epoch, count = Trainer._epoch, 0
+    epoch, count = Trainer.train_epoch, 0
 
     def interrupted(self: Trainer, *, prepare: bool) -> None:
         nonlocal count
@@ -125,7 +125,7 @@ def test_an_interrupt_says_how_to_go_on(go: Call, monkeypatch: pytest.MonkeyPatc
         epoch(self, prepare=prepare)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Trainer, "_epoch", interrupted)
+        patched.setattr(Trainer, "train_epoch", interrupted)
         ended = go()
     assert ended.code == 130
     assert ended.err.strip().endswith(

@@ -16,7 +16,7 @@ from torch import nn
 
 from paretocosmos import evaluate, registry
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.settings import pairs
+from paretocosmos.config.settings import get_pairs
 from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.methods import Separate
 from paretocosmos.nn.conditioning import PerRayEnsemble, list_networks
@@ -37,7 +37,7 @@ from paretocosmos.types import Batch
 SETTINGS: dict[str, Any] = {"hidden": (6,), "batch_size": 25, "evaluate_every": 2, "rays": 4}
 SINGLE = ["mgda", "pareto_mtl", "separate", "single_task", "uniform"]
 # all that can be trained: methods by themselves, and with the paper's conditioning
-EVERY = [*registry.names("methods"), *pairs()]
+EVERY = [*registry.names("methods"), *get_pairs()]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -228,7 +228,7 @@ def test_a_stack_of_networks_is_each_for_itself(
     stacked = _go(tmp_path / "stacked", "toy_convex", method, precision="fp64")
     assert sizes == [_networks(method, 2)]
     sizes.clear()
-    monkeypatch.setattr(training, "_together", lambda plan: False)
+    monkeypatch.setattr(training, "_should_stack", lambda plan, _: False)
     apart = _go(tmp_path / "apart", "toy_convex", method, precision="fp64")
     assert sizes == [1] * _networks(method, 2)
     _near(stacked, apart)
@@ -297,7 +297,7 @@ def test_networks_with_a_frozen_layer_keep_each_its_own(
 def _drawn(method: str, seed: int, tmp_path: Path) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Two epochs of every network's order and rays."""
     seed_run = SeedRun(_plan(method, seed), tmp_path / "never")
-    return [*seed_run.draw(60), *seed_run.draw(60)]
+    return [*seed_run.draw_epoch(60), *seed_run.draw_epoch(60)]
 
 
 def test_networks_begin_differently_and_see_the_data_in_another_order(tmp_path: Path) -> None:
@@ -324,14 +324,14 @@ def test_networks_begin_differently_and_see_the_data_in_another_order(tmp_path: 
 def test_the_network_that_diverges_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inside = SeedRun.refuse_divergence
+    inside = SeedRun.check_divergence
 
     def spoil(self: SeedRun, losses: torch.Tensor) -> None:
         losses = losses.clone()
         losses[1, -1, 0] = float("nan")
         inside(self, losses)
 
-    monkeypatch.setattr(SeedRun, "refuse_divergence", spoil)
+    monkeypatch.setattr(SeedRun, "check_divergence", spoil)
     for method, which in (("pareto_mtl", " of network 5"), ("single_task", " of network 2")):
         with pytest.raises(DivergedError, match=f"`first`{which}.*nan.*step 2.*epoch 1"):
             _go(tmp_path / method, "toy_convex", method)
@@ -369,7 +369,7 @@ def test_one_network_that_cannot_be_captured_is_told_of(
     given["settings"] = SETTINGS | {"networks": 3}
     expected = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", **given)
     monkeypatch.setattr(network_stack, "choose_engine", choose_aside)
-    monkeypatch.setattr(training, "_together", lambda plan: False)
+    monkeypatch.setattr(training, "_should_stack", lambda plan, _: False)
     told: list[str] = []
     with pytest.warns(EngineWarning, match="captured .* eager") as caught:
         run = _go(
@@ -398,7 +398,7 @@ def test_images_train_and_stack(
     given: dict[str, Any] = {"method": method, "epochs": 2, "precision": "fp64", "engine": "eager"}
     runs = []
     for together in (True, False):
-        monkeypatch.setattr(training, "_together", lambda plan, together=together: together)
+        monkeypatch.setattr(training, "_should_stack", lambda plan, _, together=together: together)
         out = tmp_path / str(together)
         runs.append(fit(few, preset="paper", settings=settings, out=out, device="cpu", **given))
     _near(*runs)
@@ -411,7 +411,7 @@ def test_networks_too_many_for_the_memory_train_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", precision="fp64")
-    inside, sizes = Trainer._epoch, []
+    inside, sizes = Trainer.train_epoch, []
 
     def epoch(self: Trainer, *, prepare: bool) -> None:
         sizes.append(self.stacks[0].networks)
@@ -419,7 +419,7 @@ def test_networks_too_many_for_the_memory_train_one_by_one(
             raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
         inside(self, prepare=prepare)
 
-    monkeypatch.setattr(Trainer, "_epoch", epoch)
+    monkeypatch.setattr(Trainer, "train_epoch", epoch)
     cut = _go(tmp_path / "cut", "toy_convex", "pareto_mtl", precision="fp64")
     assert sizes == [5, 5, 5, 1, 1]  # from where it stopped, a stack of one each
     _near(whole, cut)
@@ -432,7 +432,7 @@ def test_networks_that_ran_out_of_memory_are_let_go(
     method: str, seeds: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else whoever trains after them would find their memory taken."""
-    inside, watched = Trainer._epoch, []
+    inside, watched = Trainer.train_epoch, []
 
     def epoch(self: Trainer, *, prepare: bool) -> None:
         if self.stacks[0].networks > 1 and self.seed_runs[0].epoch == 1:
@@ -444,7 +444,7 @@ def test_networks_that_ran_out_of_memory_are_let_go(
         assert [one() for tried in watched for one in tried if one() is not None] == []
         inside(self, prepare=prepare)
 
-    monkeypatch.setattr(Trainer, "_epoch", epoch)
+    monkeypatch.setattr(Trainer, "train_epoch", epoch)
     given: dict[str, Any] = {"method": method, "settings": SETTINGS, "epochs": 3, "device": "cpu"}
     runs = fit(
         "toy_convex", preset="paper", seeds=seeds, out=tmp_path / "runs", engine="eager", **given

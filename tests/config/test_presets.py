@@ -9,7 +9,7 @@ from tests.small import Joined, few_digits, plan_of
 from torch import nn
 
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.presets import batch_size_for, preset_for, preset_settings
+from paretocosmos.config.presets import choose_preset, compute_preset_settings, pick_batch_size
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators.objectives import InUnit
 from paretocosmos.objectives import MeanSquaredError, Objective, OneSidedError
@@ -51,7 +51,7 @@ def _plan(problem: str | Problem = "toy_convex", **changes: Any) -> Plan:
 def test_a_batch_is_a_power_of_two_and_an_eighth_of_the_rows(
     rows: int, axes: int, size: int
 ) -> None:
-    assert batch_size_for(rows, axes) == size
+    assert pick_batch_size(rows, axes) == size
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_the_protocol_chooses_the_preset_unless_one_is_named(
     asked: str | None, protocol: str, found: str
 ) -> None:
     problem = load_problem("toy_convex", protocol=protocol)
-    assert preset_for(asked, problem) == found
+    assert choose_preset(asked, problem) == found
     plan = _plan("toy_convex", preset=asked, protocol=protocol)
     assert plan.configuration.preset == found
     assert plan.configuration.method.name == {"default": "linear", "paper": "cosmos"}[found]
@@ -274,12 +274,12 @@ class TestLevels:
         squared = OneSidedError(name="squared", side="under", power=2)
         other = OneSidedError(name="other", side="under", power=1, target="other")
         for objectives in ((over, squared), (over, other), (over, under, squared), (over, over)):
-            assert preset_settings(
+            assert compute_preset_settings(
                 "default",
                 self._problem(*objectives),
                 "linear",
                 single=False,
                 backbone="mlp",
                 conditioning="film",
-                given={},
+                user_settings={},
             )["scale_losses"]

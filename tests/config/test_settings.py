@@ -10,13 +10,13 @@ import torch
 from paretocosmos import registry
 from paretocosmos.config.settings import (
     Configuration,
-    distribute,
-    label_of,
-    pair_of,
-    pairs,
-    paper_network,
-    paper_settings,
-    spec_of,
+    get_label,
+    get_pair,
+    get_pairs,
+    get_paper_network,
+    get_paper_settings,
+    make_spec,
+    split_settings,
 )
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError
@@ -68,7 +68,7 @@ def other(*, penalty: int = 1, layer: str = "") -> None: ...
 def test_a_setting_goes_to_its_owner_in_the_type_it_asks_for(
     given: dict[str, Any], role: str, expected: dict[str, Any]
 ) -> None:
-    found = distribute(given, OWNERS)
+    found = split_settings(given, OWNERS)
     assert found[role] == expected
     assert [type(v) for v in found[role].values()] == [type(v) for v in expected.values()]
     assert set(found) == set(OWNERS)
@@ -78,13 +78,13 @@ def test_a_setting_goes_to_its_owner_in_the_type_it_asks_for(
 def test_an_unknown_setting_suggests_the_closest_of_all_owners() -> None:
     for wrong, close in (("penality", "penalty"), ("epoch", "epochs"), ("hiden", "hidden")):
         with pytest.raises(ConfigurationError, match=f"`{wrong}`.*`{close}`"):
-            distribute({wrong: 1}, OWNERS)
+            split_settings({wrong: 1}, OWNERS)
 
 
 def test_every_mistake_is_reported_at_once() -> None:
     wrong = {"epochs": "many", "penality": "1", "hidden": "60,x", "epochss": 1, "rays": "25"}
     with pytest.raises(ConfigurationError) as caught:
-        distribute(wrong, OWNERS)
+        split_settings(wrong, OWNERS)
     for part in ("`epochs` takes int, found 'many'", "`penality`", "`hidden`", "`epochss`"):
         assert part in str(caught.value)
     assert "rays`" not in str(caught.value).replace("known: ", "")  # which was right
@@ -93,25 +93,25 @@ def test_every_mistake_is_reported_at_once() -> None:
 @pytest.mark.parametrize("key", ["training.penalty", "nobody.penalty", "method.", ".penalty2"])
 def test_a_prefix_must_be_an_owner_that_takes_the_setting(key: str) -> None:
     with pytest.raises(ConfigurationError, match="unknown setting"):
-        distribute({key: 1}, OWNERS)
+        split_settings({key: 1}, OWNERS)
 
 
 def test_a_setting_of_two_owners_must_say_whose_it_is() -> None:
     owners: dict[str, Callable[..., Any]] = {"method": Cosmos, "backbone": other}
     with pytest.raises(ConfigurationError, match=r"`method\.penalty`.*`backbone\.penalty`"):
-        distribute({"penalty": 2}, owners)
-    found = distribute({"backbone.penalty": "2", "method.penalty": "0.5"}, owners)
+        split_settings({"penalty": 2}, owners)
+    found = split_settings({"backbone.penalty": "2", "method.penalty": "0.5"}, owners)
     assert found == {"method": {"penalty": 0.5}, "backbone": {"penalty": 2}}
 
 
 def test_lenient_leaves_out_what_nobody_takes() -> None:
-    found = distribute({"penalty": 1, "hidden": [3]}, {"method": Linear}, lenient=True)
+    found = split_settings({"penalty": 1, "hidden": [3]}, {"method": Linear}, lenient=True)
     assert found == {"method": {}}
 
 
 def test_constructors_of_ones_own_need_no_init_and_no_annotations() -> None:
-    assert distribute({"penalty": "3"}, {"method": Heir}) == {"method": {"penalty": 3.0}}
-    assert distribute({"size": "3"}, {"problem": unannotated}) == {"problem": {"size": "3"}}
+    assert split_settings({"penalty": "3"}, {"method": Heir}) == {"method": {"penalty": 3.0}}
+    assert split_settings({"size": "3"}, {"problem": unannotated}) == {"problem": {"size": "3"}}
 
 
 # FACTS.md, section 2: Adam 1e-3, batch 256, 50 epochs, no schedule, the MLP d-60-25-1, 25 rays,
@@ -133,8 +133,8 @@ PAPER = {
 )
 def test_the_papers_settings(problem: str, alpha: object) -> None:
     fair = PAPER | {"fairness": "deo"}
-    assert paper_settings(problem, "cosmos") == fair | {"penalty": 0.01, "alpha": alpha}
-    assert paper_settings(problem, "linear") == fair
+    assert get_paper_settings(problem, "cosmos") == fair | {"penalty": 0.01, "alpha": alpha}
+    assert get_paper_settings(problem, "linear") == fair
 
 
 # FACTS.md, section 2: 100 epochs, lr x0.1 after 20, 40, 80, 90, alpha 1.2; λ as its table has it.
@@ -148,24 +148,24 @@ def test_the_papers_settings_for_images(problem: str, penalty: float) -> None:
         "decay": 0.1,
     }
     cosmos = {"penalty": penalty, "alpha": 1.2, "joined": True}
-    assert paper_settings(problem, "cosmos") == images | cosmos
-    assert paper_settings(problem, "linear") == images
+    assert get_paper_settings(problem, "cosmos") == images | cosmos
+    assert get_paper_settings(problem, "linear") == images
 
 
 @pytest.mark.parametrize(
     "problem", ["adult", "compas", "default_credit", "multi_mnist", "multi_digits"]
 )
 def test_the_papers_settings_are_settings_that_exist(problem: str) -> None:
-    known = paper_settings(problem, "cosmos")
-    assert sum(map(len, distribute(known, OWNERS).values())) == len(known)
+    known = get_paper_settings(problem, "cosmos")
+    assert sum(map(len, split_settings(known, OWNERS).values())) == len(known)
 
 
 def test_the_paper_names_networks_where_they_are_not_those_for_the_shape() -> None:
     for problem in ("celeba", "celeba_easy", "celeba_ten"):  # by name, and by the one it is like
-        assert paper_network(problem) == {"backbone": "efficientnet"}
-        assert "backbone" not in paper_settings(problem, "cosmos")
+        assert get_paper_network(problem) == {"backbone": "efficientnet"}
+        assert "backbone" not in get_paper_settings(problem, "cosmos")
     for problem in registry.names("problems"):
-        named = paper_network(problem)
+        named = get_paper_network(problem)
         assert named == {} or problem.startswith("celeba")
         kinds = {"backbone": "backbones", "conditioning": "conditioning"}
         assert all(name in registry.names(kinds[part]) for part, name in named.items())
@@ -190,17 +190,17 @@ BASELINES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def test_the_papers_settings_for_its_baselines(label: str) -> None:
     own, images = BASELINES[label]
     for problem in ("adult", "compas", "default_credit"):
-        assert paper_settings(problem, label) == PAPER | {"fairness": "deo"} | own
+        assert get_paper_settings(problem, label) == PAPER | {"fairness": "deo"} | own
     general = {key: value for key, value in PAPER.items() if key != "hidden"}
     general |= {"epochs": 100, "milestones": [20, 40, 80, 90], "decay": 0.1}
     for problem in ("multi_mnist", "multi_fashion", "fashion_and_mnist"):
-        assert paper_settings(problem, label) == general | own | images
+        assert get_paper_settings(problem, label) == general | own | images
 
 
 @pytest.mark.parametrize("problem", ["adult", "multi_mnist", "multi_digits"])
 @pytest.mark.parametrize("label", BASELINES)
 def test_and_they_are_settings_that_exist(label: str, problem: str) -> None:
-    method, conditioning = pair_of(label) or (label, "none")
+    method, conditioning = get_pair(label) or (label, "none")
     owners: dict[str, Callable[..., Any]] = {
         "training": Training,
         "method": registry.find("methods", method),
@@ -208,36 +208,36 @@ def test_and_they_are_settings_that_exist(label: str, problem: str) -> None:
         "backbone": registry.find("backbones", "mlp" if problem == "adult" else "lenet"),
         "problem": registry.find("problems", problem),
     }
-    known = paper_settings(problem, label)
-    found = distribute(known, owners)
+    known = get_paper_settings(problem, label)
+    found = split_settings(known, owners)
     assert sum(map(len, found.values())) == len(known)
     registry.build("methods", Spec(method, found["method"]))
     Training(**found["training"])
 
 
 def test_a_pair_has_a_name_of_its_own() -> None:
-    assert pairs() == {"phn_ls": ("linear", "hypernet"), "phn_epo": ("epo", "hypernet")}
-    for name, pair in pairs().items():
-        assert pair_of(name) == pair
-        assert label_of(*pair) == name
+    assert get_pairs() == {"phn_ls": ("linear", "hypernet"), "phn_epo": ("epo", "hypernet")}
+    for name, pair in get_pairs().items():
+        assert get_pair(name) == pair
+        assert get_label(*pair) == name
         assert name not in registry.names("methods")
         assert pair[0] in registry.names("methods")
         assert pair[1] in registry.names("conditioning")
     for name in registry.names("methods"):
-        assert pair_of(name) is None
-        assert label_of(name, "concat") == label_of(name, None) == name
+        assert get_pair(name) is None
+        assert get_label(name, "concat") == get_label(name, None) == name
 
 
 def test_what_the_paper_has_not_is_empty() -> None:
-    assert paper_settings("toy_convex", "cosmos") == {}
-    assert paper_settings("tests.mine:problem", "cosmos") == {}
+    assert get_paper_settings("toy_convex", "cosmos") == {}
+    assert get_paper_settings("tests.mine:problem", "cosmos") == {}
     for problem in ("toy_convex", "tests.mine:problem", ""):
-        for label in pairs():  # whose own settings go with them everywhere
-            assert paper_settings(problem, label) == PHN
+        for label in get_pairs():  # whose own settings go with them everywhere
+            assert get_paper_settings(problem, label) == PHN
 
 
 def test_a_problem_has_the_last_word_on_a_pair() -> None:
-    own = paper_settings("multi_digits", "phn_ls")
+    own = get_paper_settings("multi_digits", "phn_ls")
     assert (own["learning_rate"], own["milestones"], own["alpha"]) == (1e-3, [], 0.2)
 
 
@@ -275,13 +275,13 @@ def test_training_names_every_mistake() -> None:
 
 def test_the_learning_rate_falls_after_each_milestone() -> None:
     training = Training(learning_rate=1.0, milestones=(2, 5), decay=0.5)
-    found = [rate for epoch in range(7) for rate in training.learning_rates(epoch, 1000)]
+    found = [rate for epoch in range(7) for rate in training.compute_learning_rates(epoch, 1000)]
     assert found == [1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25]  # epochs 1 and 2 are before the first
 
 
 def test_a_cosine_rises_first_and_ends_at_nothing() -> None:
     training = Training(epochs=5, batch_size=10, learning_rate=2.0, schedule="cosine", warmup=0.2)
-    rates = [rate for epoch in range(5) for rate in training.learning_rates(epoch, 95)]
+    rates = [rate for epoch in range(5) for rate in training.compute_learning_rates(epoch, 95)]
     assert len(rates) == 50  # the last short batch of an epoch is a step
     assert rates[:10] == sorted(rates[:10])
     assert rates[10] == 2.0 == max(rates)
@@ -301,19 +301,19 @@ class Odd:
 def test_a_spec_names_what_was_built_and_builds_it_again() -> None:
     method = Cosmos(penalty=2.0, alpha=(0.1, 0.5))
     settings = {"penalty": 2.0, "alpha": (0.1, 0.5), "stratified": False, "alignment": "ray"}
-    assert spec_of("methods", method) == Spec("cosmos", settings)
-    assert registry.build("methods", spec_of("methods", method)) == method
-    heir = spec_of("methods", Heir(penalty=3.0))
+    assert make_spec("methods", method) == Spec("cosmos", settings)
+    assert registry.build("methods", make_spec("methods", method)) == method
+    heir = make_spec("methods", Heir(penalty=3.0))
     assert heir.name == f"{__name__}:Heir"
     assert registry.build("methods", heir) == Heir(penalty=3.0)
-    assert spec_of("methods", object()).settings == {}
+    assert make_spec("methods", object()).settings == {}
 
 
 def test_a_configuration_is_plain_json_whatever_it_holds() -> None:
     configuration = Configuration(
         preset="paper",
         problem=None,
-        method=spec_of("methods", Odd(torch.ones(2))),
+        method=make_spec("methods", Odd(torch.ones(2))),
         conditioning=None,
         backbone=Spec("mlp", {"hidden": (60, 25)}),
         training=Training(milestones=(3,)),

@@ -397,7 +397,7 @@ def test_a_split_that_does_not_fit_is_fetched_chunk_by_chunk(
     assert isinstance(whole.inputs, Tensor)
     # of another type, as it would be on another device
     elsewhere = Batch(whole.inputs.double(), {k: v.double() for k, v in whole.targets.items()})
-    monkeypatch.setattr(samples, "fits", lambda *given, **named: not large)
+    monkeypatch.setattr(samples, "fits_on_device", lambda *given, **named: not large)
     monkeypatch.setattr(evaluation, "CHUNK", 25 * 3 * 100)
     batch = move_to_evaluate(elsewhere, torch.device("cpu"), torch.float32)
     assert isinstance(batch.inputs, Tensor)

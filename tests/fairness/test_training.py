@@ -15,7 +15,7 @@ from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
 from paretocosmos import evaluate, fit, load_problem, load_run
-from paretocosmos.config.presets import gap_of, preset_network
+from paretocosmos.config.presets import choose_network, find_rate_gap
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import compute_quality, fit_postprocessing, load_samples_for
 from paretocosmos.fairness import AdjustedNetwork
@@ -233,12 +233,12 @@ def test_multipliers_of_another_epoch_are_forgotten() -> None:
 @pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
 def test_tables_with_a_gap_of_rates_are_adjusted_by_default() -> None:
     adult = load_problem("adult")
-    assert isinstance(gap_of(adult), RateObjective)
-    assert preset_network("default", adult, "linear")["conditioning"] == "fairness_adjustment"
-    assert preset_network("default", adult, "cosmos")["conditioning"] == "film"
-    assert preset_network("paper", adult, "linear")["conditioning"] == "concat"
+    assert isinstance(find_rate_gap(adult), RateObjective)
+    assert choose_network("default", adult, "linear")["conditioning"] == "fairness_adjustment"
+    assert choose_network("default", adult, "cosmos")["conditioning"] == "film"
+    assert choose_network("paper", adult, "linear")["conditioning"] == "concat"
     worst = load_problem("adult", settings={"fairness": "worst_group"})
-    assert preset_network("default", worst, "linear")["conditioning"] == "film"
+    assert choose_network("default", worst, "linear")["conditioning"] == "film"
 
 
 def test_a_backbone_of_ones_own_hears_the_ray(tmp_path: Path) -> None:

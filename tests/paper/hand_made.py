@@ -10,9 +10,9 @@ import numpy as np
 import paretocosmos
 from paretocosmos import registry
 from paretocosmos.config.settings import (
-    distribute,
-    pair_of,
-    paper_network,
+    get_pair,
+    get_paper_network,
+    split_settings,
 )
 from paretocosmos.config.training import Training
 from paretocosmos.io.files import write_json
@@ -61,8 +61,8 @@ def front_of(cell: Experiment, seed: int, *, better: float = 0.0) -> Front:
 
 def parts_of(cell: Experiment) -> dict[str, str]:
     """What a run of it is made of, by name."""
-    method, conditioning = pair_of(cell.method) or (cell.method, "concat")
-    network = paper_network(cell.problem).get("backbone", "mlp")
+    method, conditioning = get_pair(cell.method) or (cell.method, "concat")
+    network = get_paper_network(cell.problem).get("backbone", "mlp")
     parts = {"problem": cell.problem, "method": method, "conditioning": conditioning}
     return parts | {"backbone": network}
 
@@ -74,7 +74,7 @@ def record_of(cell: Experiment, seed: int, front: Front, *, together: int = 5) -
     names = parts_of(cell)
     kinds = {"method": "methods", "backbone": "backbones", "problem": "problems"}
     owners = {role: registry.find(kinds.get(role, role), name) for role, name in names.items()}
-    own = distribute(cell.asked, owners | {"training": Training}, lenient=True)
+    own = split_settings(cell.asked, owners | {"training": Training}, lenient=True)
     every = registry.parameters(owners["problem"]).values()
     own["problem"] = {one.name: one.default for one in every} | own["problem"]
     centre = {k: float(np.interp(0.5, front.rays[:, 0], v)) for k, v in front.metrics.items()}

@@ -15,7 +15,7 @@ from PIL import Image
 from sklearn.metrics import accuracy_score, roc_auc_score
 from torch import Tensor
 
-from paretocosmos.config.settings import paper_settings
+from paretocosmos.config.settings import get_paper_settings
 from paretocosmos.errors import BenchmarkWarning, DataError
 from paretocosmos.problems import SPLITS, load_problem
 from paretocosmos.problems.faces.problem import (
@@ -239,7 +239,7 @@ def test_the_papers_tasks(
     assert found == [small.labels[:, column].tolist() for column in columns]
     assert problem.reference == (2.0,) * len(columns)
     # FACTS.md: lr 5e-4, batch 32, 25 epochs (ten tasks: 30), no schedule, 25 rays, λ 3, alpha 1
-    assert paper_settings(problem.name, "linear") == {
+    assert get_paper_settings(problem.name, "linear") == {
         "epochs": 30 if len(columns) == 10 else 25,
         "batch_size": 32,
         "learning_rate": 5e-4,
@@ -248,7 +248,7 @@ def test_the_papers_tasks(
         "rays": 25,
         "reference": [2.0] * len(columns),
     }
-    own = paper_settings(problem.name, "cosmos")
+    own = get_paper_settings(problem.name, "cosmos")
     assert (own["penalty"], own["alpha"]) == (3.0, 1.0)
 
 

@@ -12,7 +12,7 @@ from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
 from paretocosmos import evaluate, registry
-from paretocosmos.config.settings import pairs
+from paretocosmos.config.settings import get_pairs
 from paretocosmos.errors import RunError
 from paretocosmos.nn.conditioning import Unconditioned, list_networks
 from paretocosmos.pareto import Front
@@ -23,7 +23,7 @@ from paretocosmos.runs.record import FORMAT
 from paretocosmos.training.fit import fit
 
 SETTINGS: dict[str, Any] = {"batch_size": 128, "evaluate_every": 2, "rays": 3}
-EVERY = [*registry.names("methods"), *pairs()]
+EVERY = [*registry.names("methods"), *get_pairs()]
 SINGLE = ["mgda", "pareto_mtl", "separate", "single_task", "uniform"]
 
 

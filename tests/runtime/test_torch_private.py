@@ -128,7 +128,7 @@ def test_this_torch_has_every_name(name: str) -> None:
     if owner in INSTANCES:
         assert hasattr(INSTANCES[owner], last)
     else:
-        assert torch_private._found(name) is not None
+        assert torch_private._resolve(name) is not None
 
 
 def test_every_name_is_listed_with_what_happens_without_it() -> None:
@@ -143,9 +143,9 @@ def test_every_name_is_listed_with_what_happens_without_it() -> None:
 
 @pytest.fixture(autouse=True)
 def _looked_up_anew() -> Iterator[None]:
-    torch_private._found.cache_clear()
+    torch_private._resolve.cache_clear()
     yield
-    torch_private._found.cache_clear()
+    torch_private._resolve.cache_clear()
 
 
 def _without(monkeypatch: pytest.MonkeyPatch, *gone: tuple[Any, str]) -> ModuleType:
@@ -190,27 +190,27 @@ def test_without_a_needed_function_the_error_names_it(monkeypatch: pytest.Monkey
 
 def test_without_the_rest_something_plainer_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     add, view = torch.ops.aten.add.Tensor, torch.ops.aten.view.default
-    assert torch_private.bare(add) is not add
-    assert not torch_private.gives_views(add)
-    assert torch_private.gives_views(view)
-    assert torch_private.gives_views(torch.ops.aten._unsafe_view.default)
-    assert torch_private.gives_views("placeholder")
+    assert torch_private.unwrap_operation(add) is not add
+    assert not torch_private.may_return_view(add)
+    assert torch_private.may_return_view(view)
+    assert torch_private.may_return_view(torch.ops.aten._unsafe_view.default)
+    assert torch_private.may_return_view("placeholder")
     monkeypatch.delattr(torch._ops, "OpOverload")
-    torch_private._found.cache_clear()
-    assert torch_private.bare(add) is add
-    assert torch_private.gives_views(add)
+    torch_private._resolve.cache_clear()
+    assert torch_private.unwrap_operation(add) is add
+    assert torch_private.may_return_view(add)
     monkeypatch.delattr(torch._C, "_cuda_clearCublasWorkspaces", raising=False)
     torch_private.release_workspaces()
 
 
 def test_hooks_are_seen_and_taken_for_granted_where_torch_does_not_say() -> None:
     layer = nn.Linear(2, 2)
-    assert not torch_private.hooked(layer, backward=True)
+    assert not torch_private.has_hooks(layer, backward=True)
     layer.register_full_backward_hook(lambda *_: None)
-    assert not torch_private.hooked(layer)
-    assert torch_private.hooked(layer, backward=True)
+    assert not torch_private.has_hooks(layer)
+    assert torch_private.has_hooks(layer, backward=True)
     layer.register_forward_pre_hook(lambda *_: None)
-    assert torch_private.hooked(layer)
+    assert torch_private.has_hooks(layer)
     plain = nn.Linear(2, 2)
     del plain.__dict__["_forward_hooks"]
-    assert torch_private.hooked(plain)
+    assert torch_private.has_hooks(plain)

@@ -21,7 +21,7 @@ from paretocosmos.pareto import Front
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
-from paretocosmos.training.calibration import useful_ends
+from paretocosmos.training.calibration import find_useful_ends
 from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch, Outputs, Targets
 
@@ -71,7 +71,7 @@ class Drawn(nn.Module):
 
 def _ends(curve: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], rows: int = ROWS) -> Tensor:
     problem = ByHand(rows=rows)
-    return useful_ends(Drawn(curve), problem, load_samples_for(Drawn(curve), problem, "val"))
+    return find_useful_ends(Drawn(curve), problem, load_samples_for(Drawn(curve), problem, "val"))
 
 
 def test_an_end_moves_to_where_the_dominated_tail_begins() -> None:
@@ -164,7 +164,7 @@ ENDS = torch.tensor([[0.9, 0.1], [0.4, 0.6]])
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run whose ends were found to be those."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("paretocosmos.training.seed_run.useful_ends", lambda *_: ENDS)
+        patched.setattr("paretocosmos.training.seed_run.find_useful_ends", lambda *_: ENDS)
         return _trained(tmp_path_factory.mktemp("calibrated") / "run")
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos import registry
-from paretocosmos.config.settings import pairs
+from paretocosmos.config.settings import get_pairs
 from paretocosmos.errors import ConfigurationError, FrontWarning, RunError
 from paretocosmos.evaluation import move_batch
 from paretocosmos.methods import Cosmos
@@ -79,8 +79,8 @@ def test_a_method_is_what_it_would_be_alone(done: Comparison, tmp_path: Path) ->
 
 
 def test_the_baselines_are_things_there_are() -> None:
-    assert {"cosmos", *pairs()} <= set(BASELINES)
-    assert set(COMPARED) <= {*registry.names("methods"), *pairs()}
+    assert {"cosmos", *get_pairs()} <= set(BASELINES)
+    assert set(COMPARED) <= {*registry.names("methods"), *get_pairs()}
     assert COMPARED[:2] == ("linear", "separate")
     assert COMPARED[2:] == BASELINES
 

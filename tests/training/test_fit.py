@@ -754,8 +754,8 @@ def test_a_checkpoint_that_was_put_off_is_named_and_gone_on_from(
     settings = {"batch_size": 10, "evaluate_every": 2}
     given: dict[str, Any] = {"epochs": 5, "settings": settings, "engine": "eager"}
     whole = train(problem, **given)
-    monkeypatch.setattr("paretocosmos.training.progress.FREE", 0.0)
-    monkeypatch.setattr("paretocosmos.training.progress.SHARE", 0.0)
+    monkeypatch.setattr("paretocosmos.training.progress.FREE_SECONDS", 0.0)
+    monkeypatch.setattr("paretocosmos.training.progress.CHECKPOINT_FRACTION", 0.0)
     fickle.calls, fickle.bad_at = 0, 1 + 4 * 3 + 2
     with pytest.raises(DivergedError, match=r"epoch 4; .*epoch 1"):
         train(problem, out=folder, **given)

@@ -15,7 +15,7 @@ from paretocosmos.methods import Cosmos
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
 from paretocosmos.problems.toys import ToyProblem
-from paretocosmos.training.preflight import preflight
+from paretocosmos.training.preflight import run_preflight
 from paretocosmos.types import Batch, Outputs, Targets
 
 
@@ -90,7 +90,7 @@ def test_it_leaves_the_network_as_it_was() -> None:
     model, problem = Counting(), load_problem("toy_convex")
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.net[1].eval()
-    preflight(model, problem, Cosmos(), 8)
+    run_preflight(model, problem, Cosmos(), 8)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert model.training
     assert not model.net[1].training

@@ -3,12 +3,12 @@
 import pytest
 
 from paretocosmos.training.progress import (
-    FREE,
+    CHECKPOINT_FRACTION,
+    FREE_SECONDS,
     RECENT,
-    SHARE,
     CheckpointBudget,
     RemainingTime,
-    unit_of,
+    get_unit,
 )
 
 
@@ -20,36 +20,36 @@ def test_what_is_left_is_epochs_validations_and_the_test(
     epochs: int, every: int, epoch: int, epochs_left: int, validations_left: int
 ) -> None:
     remaining = RemainingTime(epochs, every)
-    assert remaining.left(epoch) == 0  # nothing is known yet
-    remaining.note(2.0, 0.0)
-    assert remaining.left(epoch) == 2.0 * epochs_left
-    remaining.note(2.0, 0.25)
-    assert remaining.left(epoch) == 2.0 * epochs_left + 0.25 * (validations_left + 1)
+    assert remaining.estimate(epoch) == 0  # nothing is known yet
+    remaining.add(2.0, 0.0)
+    assert remaining.estimate(epoch) == 2.0 * epochs_left
+    remaining.add(2.0, 0.25)
+    assert remaining.estimate(epoch) == 2.0 * epochs_left + 0.25 * (validations_left + 1)
 
 
 def test_one_slow_epoch_hardly_counts() -> None:
     remaining = RemainingTime(100, 1)
     for seconds in (60.0, 1.0, 1.0):  # the first one warms up
-        remaining.note(seconds, 0.0)
-    assert remaining.left(3) == 97.0
+        remaining.add(seconds, 0.0)
+    assert remaining.estimate(3) == 97.0
 
 
 def test_it_follows_a_machine_that_slows_down() -> None:
     remaining = RemainingTime(100, 1)
     for seconds in [1.0] * 50 + [3.0] * RECENT:
-        remaining.note(seconds, seconds / 10)
-    assert remaining.left(60) == pytest.approx(40 * 3.0 + 41 * 0.3)
+        remaining.add(seconds, seconds / 10)
+    assert remaining.estimate(60) == pytest.approx(40 * 3.0 + 41 * 0.3)
 
 
 def test_images_have_channels_rows_and_columns() -> None:
-    assert [unit_of(shape) for shape in ((1, 36, 36), (88,), ())] == ["images", *["samples"] * 2]
+    assert [get_unit(shape) for shape in ((1, 36, 36), (88,), ())] == ["images", *["samples"] * 2]
 
 
 def test_checkpoints_that_cost_little_are_never_put_off() -> None:
     thrift = CheckpointBudget()
     for _ in range(10_000):
         assert thrift.due
-        thrift.note(training=1.0, saving=SHARE)
+        thrift.add(training=1.0, saving=CHECKPOINT_FRACTION)
 
 
 def test_checkpoints_take_their_share_and_no_more() -> None:
@@ -58,5 +58,9 @@ def test_checkpoints_take_their_share_and_no_more() -> None:
     for _ in range(epochs):
         due = thrift.due
         written += due
-        thrift.note(training=1.0, saving=cost * due)
-    assert FREE + SHARE * epochs - cost <= written * cost <= FREE + SHARE * epochs + cost
+        thrift.add(training=1.0, saving=cost * due)
+    assert (
+        FREE_SECONDS + CHECKPOINT_FRACTION * epochs - cost
+        <= written * cost
+        <= FREE_SECONDS + CHECKPOINT_FRACTION * epochs + cost
+    )

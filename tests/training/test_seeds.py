@@ -345,7 +345,7 @@ def test_a_stack_with_other_settings_is_not_resumed(tmp_path: Path) -> None:
 def test_one_seed_that_diverges_names_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inside = SeedRun.refuse_divergence
+    inside = SeedRun.check_divergence
 
     def spoil(self: SeedRun, losses: Tensor) -> None:
         if self.plan.seed == 2 and self.epoch == 1:
@@ -354,7 +354,7 @@ def test_one_seed_that_diverges_names_its_folder(
         inside(self, losses)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SeedRun, "refuse_divergence", spoil)
+        patch.setattr(SeedRun, "check_divergence", spoil)
         says = r"`first`.*nan.*step 2 of epoch 2.*seed-2.*leave"
         with pytest.raises(DivergedError, match=says):
             _go(tmp_path / "cut", precision="fp64")
@@ -427,14 +427,21 @@ def test_too_many_for_the_memory_are_trained_in_smaller_stacks(
 
 @pytest.mark.parametrize(
     ("where", "turn"),
-    [("_epoch", 3), ("validate", 1), ("validate", 2), ("validate", 3), ("save", 6), ("finish", 2)],
+    [
+        ("train_epoch", 3),
+        ("validate", 1),
+        ("validate", 2),
+        ("validate", 3),
+        ("save", 6),
+        ("finish", 2),
+    ],
 )
 def test_memory_may_run_out_at_any_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, turn: int
 ) -> None:
     given: dict[str, Any] = {"seeds": (1, 2, 3, 4), "precision": "fp64"}
     whole, left = _go(tmp_path / "whole", **given), [turn]
-    owner: Any = Trainer if where == "_epoch" else SeedRun
+    owner: Any = Trainer if where == "train_epoch" else SeedRun
     inside = getattr(owner, where)
 
     def fail_once(*given: Any, **named: Any) -> Any:
@@ -447,14 +454,14 @@ def test_memory_may_run_out_at_any_time(
     seen: list[int] = []
     runs = _go(tmp_path / "cut", progress=lambda at: seen.append(at.epoch), **given)
     _near(runs, whole)
-    if where == "_epoch":
+    if where == "train_epoch":
         assert seen == [1, 2, 3, 4, 3, 4]  # two halves, from where they stopped
 
 
 def test_a_single_network_too_large_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inside, left = Trainer._epoch, [3]
+    inside, left = Trainer.train_epoch, [3]
 
     def epoch(self: Trainer, *, prepare: bool) -> None:
         left[0] -= 1
@@ -464,7 +471,7 @@ def test_a_single_network_too_large_is_one_sentence(
 
     whole = _go(tmp_path / "whole", seeds=None)
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_epoch", epoch)
+        patch.setattr(Trainer, "train_epoch", epoch)
         with pytest.raises(RunError, match=r"out of memory.*`batch_size`") as told:
             _go(tmp_path / "cut", seeds=None)
     assert f"`{tmp_path / 'cut'}`" in str(told.value)

@@ -29,7 +29,7 @@ from paretocosmos.cli.results import describe_heading, list_consequences, print_
 from paretocosmos.cli.summary import summarize_run
 from paretocosmos.io.progress import status
 from paretocosmos.runs.load import load
-from paretocosmos.runtime.device import sigterm_as_interrupt
+from paretocosmos.runtime.device import convert_sigterm
 
 if TYPE_CHECKING:
     from paretocosmos.paper.demo import ComparisonTable
@@ -53,7 +53,7 @@ def demo(
     started = time.perf_counter()
     recipe = paper.load_demo_recipe()
     try:
-        with sigterm_as_interrupt(), show_experiments(quiet=as_json) as show:
+        with convert_sigterm(), show_experiments(quiet=as_json) as show:
             reproduction = reproduce(
                 recipe,
                 out=out,

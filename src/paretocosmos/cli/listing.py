@@ -8,7 +8,7 @@ from rich.table import Table
 from paretocosmos import registry
 from paretocosmos.cli.console import escape, get_stdout, print_json, print_next_command
 from paretocosmos.cli.options import AsJson
-from paretocosmos.config.settings import about_pair, pairs
+from paretocosmos.config.settings import describe_pair, get_pairs
 from paretocosmos.errors import unknown
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 
@@ -46,5 +46,5 @@ def _load_summaries(kind: str) -> dict[str, str]:
         return {name: load_recipe(name).title for name in recipe_names()}
     summaries = {name: registry.summary(kind, name) for name in registry.names(kind)}
     if kind == "methods":
-        summaries |= {name: str(about_pair(name)["summary"]) for name in pairs()}
+        summaries |= {name: str(describe_pair(name)["summary"]) for name in get_pairs()}
     return summaries

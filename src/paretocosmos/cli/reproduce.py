@@ -13,7 +13,7 @@ from paretocosmos.cli.reproduction_view import (
     print_reproduction,
     show_experiments,
 )
-from paretocosmos.runtime.device import sigterm_as_interrupt
+from paretocosmos.runtime.device import convert_sigterm
 
 
 def reproduce(
@@ -60,7 +60,7 @@ def reproduce(
 
     names = [name.strip() for name in (only or "").split(",") if name.strip()]
     try:
-        with sigterm_as_interrupt(), show_experiments(quiet=as_json) as show:
+        with convert_sigterm(), show_experiments(quiet=as_json) as show:
             reproduction = reproduce_recipe(
                 recipe,
                 out=out,

@@ -34,7 +34,7 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.problems.tables import Answer
 from paretocosmos.runs.run import PAGE, Run
-from paretocosmos.training.progress import unit_of
+from paretocosmos.training.progress import get_unit
 
 # Keys of a record that `train --json` prints unchanged.
 RECORD_KEYS = (
@@ -210,7 +210,7 @@ def _describe_training(run: Run) -> dict[str, str]:
         f"{record['seconds_evaluating']:.1f} s to validate"
     )
     if record["samples_per_second"] is not None:  # None: the training was too short to measure
-        parts = [format_rate(record["samples_per_second"], unit_of(record["input_shape"]))]
+        parts = [format_rate(record["samples_per_second"], get_unit(record["input_shape"]))]
         if record["peak_memory"] is not None:
             parts.append(f"{format_bytes(record['peak_memory'])} of memory")
         in_memory = record["data"] == "on the device" and record["device"] == "cpu"

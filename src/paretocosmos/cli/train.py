@@ -12,7 +12,7 @@ from paretocosmos.cli.watch import watch_training
 from paretocosmos.io.signatures import read_private_key
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.signing import sign_run
-from paretocosmos.runtime.device import sigterm_as_interrupt
+from paretocosmos.runtime.device import convert_sigterm
 from paretocosmos.runtime.launch import launched_rank
 from paretocosmos.training.fit import fit
 from paretocosmos.training.progress import show_bars
@@ -93,7 +93,7 @@ def train(
     several = seeds is not None
     try:
         with (
-            sigterm_as_interrupt(),
+            convert_sigterm(),
             warnings_as_notes(),
             show_bars(folders, quiet=as_json, log=True),
             watch_training(folders, wanted=watch and not launched_rank(), several=several),

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.config.presets import CONDITIONINGS, loop_settings
+from paretocosmos.config.presets import CONDITIONINGS, get_loop_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.nn.conditioning.layer_search import (
@@ -42,7 +42,7 @@ def condition(
     The network is copied. What reads the ray starts at zero (but for `hypernet`), so that training
     starts from the network as it is, its pretrained weights untouched. Inputs are a tensor, or a
     mapping, passed on as keywords, or as one argument to a ``forward(batch: dict)``; a ray is
-    ``[J]``, ``[G, J]`` or ``[B, J]``; outputs are what the network gives.
+    ``[J]``, ``[G, J]`` or ``[B, J]``; outputs are those of the network.
 
     Args:
         module: any network.
@@ -70,7 +70,7 @@ def condition(
     >>> torch.equal(model(x, torch.tensor([0.5, 0.5])), network(x))
     True
     """
-    usual = loop_settings(preset)  # also checks the name of the preset
+    preset_settings = get_loop_settings(preset)  # also checks the name of the preset
     how = CONDITIONINGS[preset] if how is None else how
     _check_network(module)
     if how == "auto":
@@ -79,14 +79,15 @@ def condition(
         how, layer = _choose_by_layer(module, layer)
     elif ":" not in how and how not in registry.names(SUBPACKAGE):
         raise unknown("`how`", how, ["auto", "input", *registry.names(SUBPACKAGE)])
-    takes = registry.parameters(registry.find(SUBPACKAGE, how))
-    arguments = {
-        key: value for key, value in ({"zero": True} | dict(usual)).items() if key in takes
-    }
+    parameters = registry.parameters(registry.find(SUBPACKAGE, how))
+    # zero=True: the first forward pass gives what the network gave before
+    defaults = {"zero": True} | preset_settings
+    arguments = {key: value for key, value in defaults.items() if key in parameters}
     if how == "film" and not find_matrix_layers(module):
-        arguments["rank"] = 0  # a caller who asks for more is told why not
+        # the preset's rank needs a matrix; a caller who asks for one gets an error from `film`
+        arguments["rank"] = 0
     if layer is not None:
-        if "layer" not in takes:
+        if "layer" not in parameters:
             raise ConfigurationError(
                 f"`{how}` takes the whole network, found `layer` {layer!r}: leave it out"
             )
@@ -104,9 +105,9 @@ def condition(
 
 def _check_network(module: object) -> None:
     if not isinstance(module, nn.Module):
-        found = f"the class {module.__name__}" if isinstance(module, type) else repr(module)
+        shown = f"the class {module.__name__}" if isinstance(module, type) else repr(module)
         raise ConfigurationError(
-            f"`module` must be a network (nn.Module), found {found}: build it first"
+            f"`module` must be a network (nn.Module), found {shown}: build it first"
         )
     if isinstance(module, Conditioning):
         raise ConfigurationError(
@@ -169,11 +170,12 @@ def _choose_by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tu
 
 
 def _suggest_layers(module: nn.Module) -> str:
-    """Return the end of a message: what else can be done."""
-    layers = [name for name, part in module.named_modules() if isinstance(part, tuple(SPLITS))]
-    called = [name for name in layers if find_opaque_parent(module, name) is None]
-    # what is added to the outputs only shifts them
-    names = [name for name in called if not KEYS.search(name) and name != layers[-1]] or called
+    """Return the end of an error message with layers that can be named."""
+    layers = [name for name, child in module.named_modules() if isinstance(child, tuple(SPLITS))]
+    reachable = [name for name in layers if find_opaque_parent(module, name) is None]
+    # something added to the outputs only shifts them
+    names = [name for name in reachable if not KEYS.search(name) and name != layers[-1]]
+    names = names or reachable
     if not names:
         return 'use how="film"; there is no linear layer or 2d convolution to name'
     some = ", ".join(names[:4]) + ", ..." * (len(names) > 4)

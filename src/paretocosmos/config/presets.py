@@ -1,7 +1,7 @@
-"""Presets: whole configurations by name, `default` (this package's) and `paper` (the paper's).
+"""Presets: complete configurations by name, `default` (this package's) and `paper` (the paper's).
 
-Whatever a caller sets comes on top. `paper` is `paper.toml`, problem by problem. `default` is one
-rule for every problem: its numbers follow from the number of rows, the shape of an input and
+The caller's settings override a preset's. `paper` is `paper.toml`, problem by problem. `default` is
+one rule for every problem: its numbers follow from the number of rows, the shape of an input and
 whether the network is the caller's own or a deep one, never from a data set's name.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import nn
 
-from paretocosmos.config.settings import paper_network, paper_settings
+from paretocosmos.config.settings import get_paper_network, get_paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import PRESETS
 from paretocosmos.objectives import BinaryCrossEntropy, Objective, OneSidedError, RateObjective
@@ -22,22 +22,22 @@ __all__ = [
     "METHODS",
     "NETWORKS",
     "PRESETS",
-    "batch_size_for",
     "check_preset",
-    "loop_groups",
-    "loop_settings",
-    "preset_for",
-    "preset_method",
-    "preset_network",
-    "preset_settings",
+    "choose_method",
+    "choose_network",
+    "choose_preset",
+    "compute_loop_groups",
+    "compute_preset_settings",
+    "get_loop_settings",
+    "pick_batch_size",
 ]
 
 METHODS = {"default": "linear", "paper": "cosmos"}
-"""The method of a preset, where a caller names none."""
+"""The method of a preset, unless the caller names one."""
 CONDITIONINGS = {"default": "auto", "paper": "input"}
-"""How a ray enters a network of one's own (`condition`), where a caller does not say."""
+"""The default of `condition`'s argument `how`."""
 
-# By the number of an input's axes.
+# By the number of an input's axes: 1 for a row, 3 for an image.
 NETWORKS = {
     "default": {
         1: {"backbone": "mlp", "conditioning": "film"},  # `tabular` for the rows of a table
@@ -49,7 +49,7 @@ NETWORKS = {
     },
 }
 
-# Settings of every training by the default preset, and why: docs/decisions/default_preset.md.
+# Settings of every training under the default preset; reasons: docs/decisions/default_preset.md.
 _ALWAYS: dict[str, Any] = {
     "optimizer": "adamw",
     "schedule": "cosine",
@@ -64,86 +64,88 @@ _ALWAYS: dict[str, Any] = {
     "rank": 1,
 }
 _VECTORS: dict[str, Any] = {"learning_rate": 2e-3, "groups": 4}
-# Rows of a table at which its network takes the largest steps and has the least decay; q in
-# [0.3, 1], the cube root of a table's share of it, makes the steps smaller and the decay larger, so
-# that 700 rows are not learned by heart (docs/decisions/network_for_tables.md). A small table takes
-# half the steps.
-_ROWS, _LEAST, _HALF = 30_000, 0.3, 0.5
-# Rows up to which such a network has a linear part beside the rest, where no ray enters it.
-_LINEAR = 10_000
-# Validation rows from which they select the best epoch of a table; of fewer, noise would.
-_SELECTING = 500
+# The table size with the largest learning rate and the least decay. Below it both are scaled by
+# s = cbrt(rows / 30,000), at least 0.3, so that a network does not memorise 700 rows
+# (docs/decisions/network_for_tables.md). A small table takes at least half the steps.
+_FULL_RATE_ROWS, _LEAST_SCALE, _LEAST_STEPS_SCALE = 30_000, 0.3, 0.5
+# The largest table whose network has a linear part beside the rest, if no ray enters it.
+_LINEAR_PART_ROWS = 10_000
+# The fewest validation rows that select the best epoch of a table; with fewer, noise would.
+_SELECTION_ROWS = 500
 _IMAGES: dict[str, Any] = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
-# Too high against too low: both are in one unit, and a ray asks for the quantile or the expectile
-# of just that level, so that its weights are taken as they are.
+# Too high against too low: both losses are in one unit, and a ray asks for the quantile or the
+# expectile of exactly its level, so that its weights must reach the losses unchanged.
 _LEVELS: dict[str, Any] = {"scale_losses": False, "calibrate": False, "floor": 0.0}
-# A deep or pretrained network, as one's own may be: small steps, little decay.
-_OWN = {"learning_rate": 5e-4, "weight_decay": 0.05}
-# Samples of a step at most, by the number of an input's axes; a gap between groups needs many.
-_LARGEST = {1: 2048, 3: 256}
-_SMALLEST = 32
-# Steps that a table takes to train, and epochs at least, where it is large.
-_STEPS, _EPOCHS = 1000, 20
+# The caller's network may be deep or pretrained: small steps, little decay.
+_OWN_NETWORK = {"learning_rate": 5e-4, "weight_decay": 0.05}
+# The largest batch, by the number of an input's axes; a gap between groups needs many rows.
+_LARGEST_BATCH = {1: 2048, 3: 256}
+_SMALLEST_BATCH = 32
+# Steps of a training on a table, and the fewest epochs of one that is so large that it needs more.
+_STEPS, _LEAST_EPOCHS = 1000, 20
 _VALIDATIONS = 12
-# Targets that nothing predicts.
-BESIDE = ("sensitive", "weight")
+# Targets that are never predicted.
+AUXILIARY_TARGETS = ("sensitive", "weight")
 
 
-def preset_for(asked: str | None, problem: Problem) -> str:
-    """The preset a training has: the one asked for, else the paper's under the paper's protocol."""
-    if asked is None:
+def choose_preset(name: str | None, problem: Problem) -> str:
+    """Return the named preset; without a name, `paper` under the paper's protocol."""
+    if name is None:
         return "paper" if problem.protocol == "paper" else "default"
-    return check_preset(asked)
+    return check_preset(name)
 
 
-def check_preset(asked: str) -> str:
-    """The name, if there is a preset of it."""
-    if asked not in PRESETS:
-        raise unknown("preset", asked, PRESETS)
-    return asked
+def check_preset(name: str) -> str:
+    """Return the name if it is a preset's."""
+    if name not in PRESETS:
+        raise unknown("preset", name, PRESETS)
+    return name
 
 
-def preset_method(preset: str, settings: Mapping[str, Any]) -> str:
-    """The method of a preset, for a caller who names none and has set this."""
-    usual = METHODS[preset]
-    if usual != "cosmos" and {"penalty", "method.penalty"} & settings.keys():
+def choose_method(preset: str, settings: Mapping[str, Any]) -> str:
+    """Return the method of a preset, provided that it has the caller's settings."""
+    method = METHODS[preset]
+    if method != "cosmos" and {"penalty", "method.penalty"} & settings.keys():
         raise ConfigurationError(
             f"`penalty` is a setting of the method `cosmos`, but the preset `{preset}` uses "
-            f"`{usual}`: set the method too"
+            f"`{method}`: set the method too"
         ).with_hint({"method": "cosmos"})
-    return usual
+    return method
 
 
-def preset_network(
+def choose_network(
     preset: str, problem: Problem, method: object, backbone: str | nn.Module | None = None
 ) -> dict[str, str]:
-    """Return the backbone and the conditioning for a problem's shape, or its own backbone.
+    """Return the names of the backbone and the conditioning for a problem.
 
     Args:
-        preset: its name.
-        problem: what is trained on.
-        method: how, by name or as it is.
-        backbone: the caller's; a network gives the problem's outputs, not those of two heads.
+        preset: the name of the preset.
+        problem: the problem; its inputs' shape decides, unless the paper names a backbone for it.
+        method: the method, or its name.
+        backbone: the caller's.
     """
-    usual = dict(NETWORKS[preset].get(len(problem.input_shape), {}))
-    # a number that follows others in a straight line is better served by a plain network
-    if preset == "default" and problem.tabular and not _numbers(problem):
-        usual["backbone"] = "tabular"
-        if method == METHODS["default"] and not isinstance(backbone, nn.Module):
-            usual |= {} if gap_of(problem) is None else {"conditioning": "fairness_adjustment"}
-    named = paper_network(_name(problem))
-    usual |= named if preset == "paper" else {k: v for k, v in named.items() if k == "backbone"}
-    if preset == "default" and "backbone" in usual:
-        usual.setdefault("conditioning", "film")
-    if len(usual) < 2:
+    names = dict(NETWORKS[preset].get(len(problem.input_shape), {}))
+    # the encoding of `tabular` has steps: a plain network is better for numbers that follow others
+    # in a straight line
+    if preset == "default" and problem.tabular and not _predicts_numbers(problem):
+        names["backbone"] = "tabular"
+        # the adjustment needs a group head, which a network of the caller does not have
+        adjustable = method == METHODS["default"] and not isinstance(backbone, nn.Module)
+        if adjustable and find_rate_gap(problem) is not None:
+            names["conditioning"] = "fairness_adjustment"
+    paper = get_paper_network(_get_paper_name(problem))
+    names |= paper if preset == "paper" else {k: v for k, v in paper.items() if k == "backbone"}
+    if preset == "default" and "backbone" in names:
+        names.setdefault("conditioning", "film")
+    if len(names) < 2:
         raise ConfigurationError(
             f"`{problem.name}` has inputs of shape {problem.input_shape}, for which there is no "
             "default network: pass `model`, or `backbone` and `conditioning`"
         )
-    return usual
+    return names
 
 
-def preset_settings(
+def compute_preset_settings(
     preset: str,
     problem: Problem,
     label: str,
@@ -151,133 +153,140 @@ def preset_settings(
     single: bool,
     backbone: str | None,
     conditioning: str | None,
-    given: Mapping[str, Any],
+    user_settings: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The settings a preset has for a problem and what is trained on it.
+    """Compute the settings that a preset has for a problem, a method and a network.
 
     Args:
-        preset: its name.
-        problem: what is trained on.
+        preset: the name of the preset.
+        problem: the problem.
         label: the method with its conditioning, as the paper calls it.
-        single: whether the method trains one network for each of a few rays.
-        backbone: its name; `None` where the network is the caller's.
-        conditioning: its name; `None` where the whole network is the caller's.
-        given: what the caller has set, which other settings may follow from.
+        single: set if the method trains one network for each of a few rays.
+        backbone: its name; `None` for a network of the caller.
+        conditioning: its name; `None` if the caller passed the whole network.
+        user_settings: the caller's settings, from which others may follow.
     """
     if preset == "paper":
-        own = {} if problem.batch_size is None else {"batch_size": problem.batch_size}
-        return paper_settings(_name(problem), label) | own
+        loader = {} if problem.batch_size is None else {"batch_size": problem.batch_size}
+        return get_paper_settings(_get_paper_name(problem), label) | loader
     axes, rows = len(problem.input_shape), samples_in(problem, "train")
     steps, validations = _STEPS, _VALIDATIONS
-    found = _ALWAYS | (_VECTORS if axes == 1 else _IMAGES)
+    settings = _ALWAYS | (_VECTORS if axes == 1 else _IMAGES)
     if backbone == "tabular":
-        share = max(_LEAST, min(1.0, (rows / _ROWS) ** (1 / 3)))
-        found |= {"learning_rate": 6e-3 * share, "weight_decay": 1 / share**2}
-        steps = round(_STEPS * max(_HALF, share))
-        validations = _VALIDATIONS if len(split_of(problem, "val")) >= _SELECTING else 1
-    if backbone is None or "backbone" in paper_network(_name(problem)):
-        found |= _OWN
-    if _asks_for_levels(problem.objectives):
-        found |= _LEVELS
-    size = _whole(given, "batch_size") or problem.batch_size or batch_size_for(rows, axes)
-    found["batch_size"] = size
+        scale = max(_LEAST_SCALE, min(1.0, (rows / _FULL_RATE_ROWS) ** (1 / 3)))
+        settings |= {"learning_rate": 6e-3 * scale, "weight_decay": 1 / scale**2}
+        steps = round(_STEPS * max(_LEAST_STEPS_SCALE, scale))
+        if len(split_of(problem, "val")) < _SELECTION_ROWS:
+            validations = 1
+    if backbone is None or "backbone" in get_paper_network(_get_paper_name(problem)):
+        settings |= _OWN_NETWORK
+    if _trades_both_sides(problem.objectives):
+        settings |= _LEVELS
+    size = _read_int(user_settings, "batch_size") or problem.batch_size
+    size = size or pick_batch_size(rows, axes)
+    settings["batch_size"] = size
     if axes == 1:
-        found["epochs"] = max(_EPOCHS, -(-steps // -(-rows // size)))
-    epochs = _whole(given, "epochs") or int(found["epochs"])
-    found["evaluate_every"] = max(1, epochs // validations)
-    found["groups"] = 1 if single else loop_groups(preset, axes, size)
-    found["groups"] = _whole(given, "accumulate") or found["groups"]
-    gap = gap_of(problem)
-    if conditioning == "fairness_adjustment" and gap is not None:  # it is trained without rays
-        found |= {"groups": 1, "scale_losses": False, "sensitive_groups": gap.groups}
+        settings["epochs"] = max(_LEAST_EPOCHS, -(-steps // -(-rows // size)))
+    epochs = _read_int(user_settings, "epochs") or int(settings["epochs"])
+    settings["evaluate_every"] = max(1, epochs // validations)
+    groups = 1 if single else compute_loop_groups(preset, axes, size)
+    settings["groups"] = _read_int(user_settings, "accumulate") or groups
+    gap = find_rate_gap(problem)
+    if conditioning == "fairness_adjustment" and gap is not None:
+        # its network is trained without rays: they enter the adjustment, which is fitted afterwards
+        settings |= {"groups": 1, "scale_losses": False, "sensitive_groups": gap.groups}
         if backbone == "tabular":
-            found["linear"] = rows <= _LINEAR
-    return found
+            settings["linear"] = rows <= _LINEAR_PART_ROWS
+    return settings
 
 
-def gap_of(problem: Problem) -> RateObjective | None:
-    """The gap that is traded for the cross-entropy of yes and no, and nothing else; else `None`."""
+def find_rate_gap(problem: Problem) -> RateObjective | None:
+    """Return the gap if a problem trades just binary cross-entropy and a linear rate gap."""
     if problem.outputs != 1 or len(problem.objectives) != 2:
         return None
     answer, gap = problem.objectives
+    # a subclass of the cross-entropy may be another loss, which the closed form does not know
     if type(answer) is BinaryCrossEntropy and isinstance(gap, RateObjective) and gap.linear:
         return gap
     return None
 
 
-def _asks_for_levels(objectives: Sequence[Objective]) -> bool:
-    """Whether both sides of one error are traded: a ray is then a quantile's or expectile's level.
+def _trades_both_sides(objectives: Sequence[Objective]) -> bool:
+    """Return True if both sides of one error are traded: a ray is then a quantile's level.
 
-    An objective may stand around another, as one that is reported in the target's unit does.
+    With squared errors it is an expectile's. An objective may wrap another one, as one that is
+    reported in the target's unit does.
     """
-    inner = [getattr(one, "wrapped", one) for one in objectives]
-    sided = [one for one in inner if isinstance(one, OneSidedError)]
-    same = {(one.output, one.target, one.power) for one in sided}
-    both = sorted(one.side for one in sided) == ["over", "under"]
-    return both and len(inner) == 2 and len(same) == 1
+    inner = [getattr(objective, "wrapped", objective) for objective in objectives]
+    errors = [objective for objective in inner if isinstance(objective, OneSidedError)]
+    return (
+        len(inner) == 2
+        and sorted(error.side for error in errors) == ["over", "under"]
+        and len({(error.output, error.target, error.power) for error in errors}) == 1
+    )
 
 
-def loop_settings(preset: str, objectives: Sequence[Objective] = ()) -> dict[str, Any]:
-    """The settings a preset has for a network of one's own in a loop of one's own.
+def get_loop_settings(preset: str, objectives: Sequence[Objective] = ()) -> dict[str, Any]:
+    """Return the settings a preset has for the caller's network in the caller's loop.
 
-    Of these a method, a conditioning and a loop take what they know: nothing is said of a problem.
+    Methods, conditionings and loops take those that they know. None depends on a problem.
 
     Args:
-        preset: its name.
-        objectives: what is traded, where that is known.
+        preset: the name of the preset.
+        objectives: the objectives, if they are known.
 
-    >>> loop_settings("default")["rank"], loop_settings("paper")
+    >>> get_loop_settings("default")["rank"], get_loop_settings("paper")
     (1, {})
     """
     if check_preset(preset) == "paper":
         return {}
-    return _ALWAYS | _OWN | (_LEVELS if _asks_for_levels(objectives) else {})
+    return _ALWAYS | _OWN_NETWORK | (_LEVELS if _trades_both_sides(objectives) else {})
 
 
-def loop_groups(preset: str, axes: int, size: int) -> int:
-    """Rays of a batch in such a loop.
+def compute_loop_groups(preset: str, axes: int, size: int) -> int:
+    """Compute the number of rays in a batch.
 
     Args:
-        preset: its name.
-        axes: of an input; 1 for a row of a table.
-        size: samples of the batch.
+        preset: the name of the preset.
+        axes: axes of an input; 1 for a row of a table.
+        size: samples in the batch, which the rays must divide.
 
-    >>> loop_groups("default", 1, 64), loop_groups("default", 3, 100), loop_groups("paper", 1, 64)
-    (4, 4, 1)
+    >>> compute_loop_groups("default", 1, 64), compute_loop_groups("default", 3, 100)
+    (4, 4)
     """
     if check_preset(preset) == "paper":
         return 1
     return math.gcd((_VECTORS if axes == 1 else _IMAGES)["groups"], size)
 
 
-def _numbers(problem: Problem) -> bool:
-    """Whether numbers are predicted rather than classes, by what is aimed at."""
-    aims = [v for k, v in split_of(problem, "train").targets.items() if k not in BESIDE]
-    return any(v.is_floating_point() and not bool(((v == 0) | (v == 1)).all()) for v in aims)
+def _predicts_numbers(problem: Problem) -> bool:
+    """Return True if a target holds numbers other than 0 and 1 rather than classes."""
+    targets = split_of(problem, "train").targets
+    values = [value for name, value in targets.items() if name not in AUXILIARY_TARGETS]
+    return any(v.is_floating_point() and not bool(((v == 0) | (v == 1)).all()) for v in values)
 
 
-def _whole(given: Mapping[str, Any], name: str) -> int:
-    """A whole number that was set, or 0; what is none is refused where it is read."""
+def _read_int(settings: Mapping[str, Any], name: str) -> int:
+    """Return a setting as an int, or 0; `split_settings` reports one that is no number."""
     try:
-        return int(given.get(name, given.get(f"training.{name}", 0)))
+        return int(settings.get(name, settings.get(f"training.{name}", 0)))
     except (TypeError, ValueError):
         return 0
 
 
-def batch_size_for(rows: int, axes: int) -> int:
-    """Samples of a step in the default preset: a power of two, some eight steps an epoch.
+def pick_batch_size(rows: int, axes: int) -> int:
+    """Compute the batch size of the default preset: a power of two, about eight steps an epoch.
 
     Args:
-        rows: samples to train on.
-        axes: of an input; 1 for a row of a table.
+        rows: training samples.
+        axes: axes of an input; 1 for a row of a table.
 
-    >>> batch_size_for(30_000, 1), batch_size_for(4_000, 1), batch_size_for(60_000, 3)
+    >>> pick_batch_size(30_000, 1), pick_batch_size(4_000, 1), pick_batch_size(60_000, 3)
     (2048, 256, 256)
     """
-    wished = 1 << int(math.log2(max(rows / 8, _SMALLEST)))
-    return min(wished, _LARGEST.get(axes, 64), rows)
+    size = 1 << int(math.log2(max(rows / 8, _SMALLEST_BATCH)))
+    return min(size, _LARGEST_BATCH.get(axes, 64), rows)
 
 
-def _name(problem: Problem) -> str:
-    """What the paper's settings know a problem by."""
+def _get_paper_name(problem: Problem) -> str:
     return "" if problem.spec is None else problem.spec.name

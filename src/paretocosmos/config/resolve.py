@@ -1,4 +1,4 @@
-"""From what a caller asked to a plan; every mistake reported at once."""
+"""`make_plan`: from a caller's arguments to a plan; every mistake is reported at once."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -8,31 +8,38 @@ from typing import Any, TypedDict, Unpack
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.config.build import as_built, build_checked, check_pair, fitted, for_single_rays
-from paretocosmos.config.plan import Plan, check_seed, networks_for
-from paretocosmos.config.presets import preset_for, preset_method, preset_network, preset_settings
+from paretocosmos.config.build import build_checked, resolve_from_data, resolve_from_network
+from paretocosmos.config.plan import Plan, build_networks, check_seed
+from paretocosmos.config.presets import (
+    choose_method,
+    choose_network,
+    choose_preset,
+    compute_preset_settings,
+)
 from paretocosmos.config.settings import (
     Configuration,
-    distribute,
-    label_of,
-    pair_of,
-    pairs,
-    paper_settings,
-    spec_of,
+    get_label,
+    get_pair,
+    get_pairs,
+    get_paper_settings,
+    get_spec_name,
+    make_spec,
+    split_settings,
 )
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, joined, unknown
 from paretocosmos.io.progress import status
 from paretocosmos.methods import Method
+from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.problems import Problem, load_problem, problem_name, samples_in
 from paretocosmos.registry import Spec
-from paretocosmos.runtime.device import check_precision, device_of
+from paretocosmos.runtime.device import check_precision, resolve_device
 
 __all__ = ["PlanOptions", "make_plan"]
 
 
 class PlanOptions(TypedDict, total=False):
-    """What decides a plan beside the problem and the seed; `fit` documents each."""
+    """The options of a plan, apart from the problem and the seed; `fit` documents each."""
 
     preset: str | None
     method: str | Method | None
@@ -47,8 +54,8 @@ class PlanOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """What a training is made of, each thing itself or a name, and what takes settings by role."""
+class _Components:
+    """The components of a training, as objects or by name, and the owners of settings by role."""
 
     problem: Problem
     preset: str
@@ -61,67 +68,81 @@ class _Parts:
 
 @status("planning")
 def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOptions]) -> Plan:
-    """Resolve names, distribute settings, load the problem and build the network."""
-    given = dict(options["settings"] or {})
-    parts = _parts(problem, given, options)
-    resolved = _resolved(parts, given)
-    method = parts.method
-    how = _spec(method, "method", parts, resolved) or spec_of("methods", method)
-    training, chosen, _, where, exact = _all_mistakes(
-        lambda: Training(**resolved["training"]),
-        lambda: build_checked(Method, how, "methods") if isinstance(method, str) else method,
+    """Resolve names, split settings, load the problem and build the network."""
+    user_settings = dict(options["settings"] or {})
+    components = _choose_components(problem, user_settings, options)
+    settings = _resolve_settings(components, user_settings)
+    method = components.method
+    method_spec = _make_spec(method, "method", components, settings) or make_spec("methods", method)
+    training, built_method, _, device, precision = _run_all(
+        lambda: Training(**settings["training"]),
+        lambda: (
+            build_checked(Method, method_spec, "methods") if isinstance(method, str) else method
+        ),
         lambda: check_seed(seed),
-        lambda: device_of(options["device"]),
+        lambda: resolve_device(options["device"]),
         lambda: check_precision(options["precision"]),
     )
-    _check_together(parts, how, chosen, training)
-    if {"batch_size", "training.batch_size"} & given.keys():
-        _check_batch_size(training.batch_size, parts.problem)
+    _check_together(components, method_spec, built_method, training)
+    if {"batch_size", "training.batch_size"} & user_settings.keys():
+        _check_batch_size(training.batch_size, components.problem)
+    backbone = _make_spec(components.backbone, "backbone", components, settings)
     configuration = Configuration(
-        preset=parts.preset,
-        problem=parts.problem.spec,
-        method=how,
-        conditioning=_spec(parts.conditioning, "conditioning", parts, resolved),
-        backbone=fitted(_spec(parts.backbone, "backbone", parts, resolved), parts.problem),
+        preset=components.preset,
+        problem=components.problem.spec,
+        method=method_spec,
+        conditioning=_make_spec(components.conditioning, "conditioning", components, settings),
+        backbone=resolve_from_data(backbone, components.problem),
         training=training,
         seed=seed,
-        device=str(where),
+        device=str(device),
         deterministic=options["deterministic"],
-        precision=exact,
+        precision=precision,
     )
-    ready = _with_reference(parts.problem, training)
-    network_or_backbone = parts.backbone if parts.model is None else parts.model
-    network = networks_for(ready, chosen, configuration, network_or_backbone)
-    _check_trainable(network)
-    recorded = as_built(configuration.backbone, network)
-    configuration = dataclasses.replace(configuration, backbone=recorded)
-    return Plan(ready, chosen, network, configuration, where, network_or_backbone)
+    loaded = _replace_reference(components.problem, training)
+    source = components.backbone if components.model is None else components.model
+    network = build_networks(loaded, built_method, configuration, source)
+    if not any(p.requires_grad for p in network.parameters()):
+        raise ConfigurationError(
+            f"the network {type(network).__name__} has no trainable parameters: call its "
+            "`requires_grad_(True)`"
+        )
+    # record the settings that the network was built with, not "as it likes"
+    resolved = resolve_from_network(configuration.backbone, network)
+    configuration = dataclasses.replace(configuration, backbone=resolved)
+    return Plan(loaded, built_method, network, configuration, device, source)
 
 
-def _parts(problem: str | Problem, settings: Mapping[str, Any], options: PlanOptions) -> _Parts:
-    """The problem, the method and the network that were asked for, or the usual ones."""
+def _choose_components(
+    problem: str | Problem, settings: Mapping[str, Any], options: PlanOptions
+) -> _Components:
+    """Load the problem; choose the method and the network: the caller's or the preset's."""
     model, backbone = options["model"], options["backbone"]
-    _check_kinds(problem=(problem, Problem))
-    if options["method"] is not None:
-        _check_kinds(method=(options["method"], Method))
+    _check_argument("problem", problem, Problem)
+    method = options["method"]
+    if method is not None:
+        _check_argument("method", method, Method)
     if model is not None and not isinstance(model, nn.Module):
         raise ConfigurationError(
             f"`model` must be a network (nn.Module), found {model!r}: build it first"
         )
     if backbone is not None:
-        _check_kinds(backbone=(backbone, nn.Module))
+        _check_argument("backbone", backbone, nn.Module)
+    # an unknown method is reported before a problem, which may be large, is loaded
+    known = [*registry.names("methods"), *get_pairs()]
+    if isinstance(method, str) and ":" not in method and method not in known:
+        raise unknown("method", method, known)
     owners: dict[str, Callable[..., Any]] = {"training": Training}
-    if options["method"] is not None:
-        _check_method(options["method"])
     if isinstance(problem, str):
         owners["problem"] = registry.find("problems", problem_name(problem))
-    usual = paper_settings(str(problem), "") if options["preset"] == "paper" else {}
-    loaded = _problem(problem, owners.get("problem"), usual | dict(settings), options["protocol"])
-    preset = preset_for(options["preset"], loaded)
-    asked = options["method"]
-    if asked is None:
-        asked = preset_method(preset, settings)
-    method, conditioning = _pair(asked, model, options["conditioning"])
+    paper = get_paper_settings(str(problem), "") if options["preset"] == "paper" else {}
+    loaded = _load_problem(
+        problem, owners.get("problem"), paper | dict(settings), options["protocol"]
+    )
+    preset = choose_preset(options["preset"], loaded)
+    if method is None:
+        method = choose_method(preset, settings)
+    method, conditioning = _split_pair(method, model, options["conditioning"])
     if isinstance(method, str):
         owners["method"] = registry.find("methods", method)
     if model is not None and (backbone is not None or conditioning is not None):
@@ -129,30 +150,31 @@ def _parts(problem: str | Problem, settings: Mapping[str, Any], options: PlanOpt
             "`model` is a complete network: pass it without `backbone` and `conditioning`"
         )
     if model is None:
-        if conditioning is None and _for_single_rays(method, settings):
+        if conditioning is None and _has_fixed_rays(method, settings):
             conditioning = "none"
         if backbone is None or conditioning is None:
-            usual = preset_network(preset, loaded, method, backbone)
-            backbone = usual["backbone"] if backbone is None else backbone
-            conditioning = usual["conditioning"] if conditioning is None else conditioning
+            names = choose_network(preset, loaded, method, backbone)
+            backbone = names["backbone"] if backbone is None else backbone
+            conditioning = names["conditioning"] if conditioning is None else conditioning
         owners["conditioning"] = registry.find("conditioning", conditioning)
         if isinstance(backbone, str):
             owners["backbone"] = registry.find("backbones", backbone)
-    return _Parts(loaded, preset, method, model, conditioning, backbone, owners)
+    return _Components(loaded, preset, method, model, conditioning, backbone, owners)
 
 
-def _check_method(method: str | Method) -> None:
-    """Refuse the name of no method, before a problem is loaded."""
-    known = [*registry.names("methods"), *pairs()]
-    if isinstance(method, str) and ":" not in method and method not in known:
-        raise unknown("method", method, known)
+def _check_argument(role: str, value: object, base: type) -> None:
+    if not isinstance(value, str | base):
+        shown = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+        raise ConfigurationError(
+            f"`{role}` must be a {base.__name__} or the name of one, found {shown}"
+        )
 
 
-def _pair(
+def _split_pair(
     method: str | Method, model: nn.Module | None, conditioning: str | None
 ) -> tuple[str | Method, str | None]:
-    """The method and the conditioning; a name of the paper stands for both."""
-    pair = pair_of(method) if isinstance(method, str) else None
+    """Return the method and the conditioning; some of the paper's names stand for both."""
+    pair = get_pair(method) if isinstance(method, str) else None
     if pair is None:
         return method, conditioning
     if model is not None or conditioning not in (None, pair[1]):
@@ -163,17 +185,18 @@ def _pair(
     return pair
 
 
-def _problem(
+def _load_problem(
     problem: str | Problem,
     owner: Callable[..., Any] | None,
     settings: Mapping[str, Any],
     protocol: str | None,
 ) -> Problem:
-    """The problem itself, loaded under the protocol where it is a name."""
+    """Return the problem, loaded under the protocol if it is a name."""
     if isinstance(problem, str):
         assert owner is not None
-        mine = _mine(settings, "problem", owner)
-        return load_problem(problem, protocol=protocol, data=mine.pop("data", None), settings=mine)
+        selected = _select_settings(settings, "problem", owner)
+        data = selected.pop("data", None)
+        return load_problem(problem, protocol=protocol, data=data, settings=selected)
     if protocol not in (None, problem.protocol):
         raise ConfigurationError(
             f"this problem was loaded under protocol `{problem.protocol}`; load it again under "
@@ -182,89 +205,97 @@ def _problem(
     return problem
 
 
-def _resolved(parts: _Parts, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Every role's settings: the preset's, and what was given on top."""
-    method = parts.method
-    name = method if isinstance(method, str) else spec_of("methods", method).name
-    label = label_of(name, None if parts.model is not None else str(parts.conditioning))
-    known = preset_settings(
-        parts.preset,
-        parts.problem,
-        label,
-        single=_for_single_rays(method, given),
-        backbone=parts.backbone if isinstance(parts.backbone, str) else None,
-        conditioning=parts.conditioning,
-        given=given,
+def _resolve_settings(
+    components: _Components, user_settings: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Return the settings of every role: the preset's, overridden by the caller's."""
+    method, backbone = components.method, components.backbone
+    name = method if isinstance(method, str) else make_spec("methods", method).name
+    preset_settings = compute_preset_settings(
+        components.preset,
+        components.problem,
+        get_label(name, None if components.model is not None else str(components.conditioning)),
+        single=_has_fixed_rays(method, user_settings),
+        backbone=backbone if isinstance(backbone, str) else None,
+        conditioning=components.conditioning,
+        user_settings=user_settings,
     )
-    if not isinstance(parts.backbone, str):  # one's own may be trained: it is not scaled
-        known = {key: value for key, value in known.items() if key != "joined"}
-    resolved = distribute(known, parts.owners, lenient=True)
-    for role, own in distribute(given, parts.owners).items():
-        resolved[role] |= own
-    return resolved
+    if not isinstance(backbone, str):
+        # `joined` scales the first layer's weights down; those of the caller's may be trained
+        preset_settings.pop("joined", None)
+    settings = split_settings(preset_settings, components.owners, lenient=True)
+    for role, role_settings in split_settings(user_settings, components.owners).items():
+        settings[role] |= role_settings
+    return settings
 
 
-def _spec(
-    named: object, role: str, parts: _Parts, resolved: Mapping[str, dict[str, Any]]
+def _make_spec(
+    name: object, role: str, components: _Components, settings: Mapping[str, dict[str, Any]]
 ) -> Spec | None:
-    """A thing by its name, with all its settings; `None` where it was handed over itself."""
-    if not isinstance(named, str):
+    """Return a name with all its settings, defaults included; `None` for an object."""
+    if not isinstance(name, str):
         return None
-    return Spec(named, _defaults(parts.owners[role]) | resolved[role])
+    parameters = registry.parameters(components.owners[role]).values()
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+    return Spec(name, defaults | settings[role])
 
 
-def _check_together(parts: _Parts, how: Spec, method: Method, training: Training) -> None:
-    """Refuse a method that does not fit the network or the number of rays in a batch."""
-    single = method.fixed_rays(len(parts.problem.objectives)) is not None
-    check_pair(how.name, parts.conditioning if parts.model is None else parts.model, single=single)
+def _check_together(
+    components: _Components, method_spec: Spec, method: Method, training: Training
+) -> None:
+    """Raise if the method does not match the network or the number of rays in a batch."""
+    name = method_spec.name
+    single = method.fixed_rays(len(components.problem.objectives)) is not None
+    model = components.model
+    # the caller's own network may read its ray in a way of its own
+    if model is None or isinstance(model, Conditioning):
+        conditioning = (
+            components.conditioning if model is None else get_spec_name("conditioning", type(model))
+        )
+        if single and conditioning != "none":
+            raise ConfigurationError(
+                f"`{name}` trains a network for each of its rays and needs no `{conditioning}`: "
+                "leave `conditioning` out, or use a method that draws rays, such as `cosmos`"
+            )
+        if not single and conditioning == "none":
+            raise ConfigurationError(
+                f"`{name}` draws rays, which a network without conditioning ignores: leave "
+                "`conditioning` out, or use a method for one network, such as `uniform`"
+            )
     if single and training.groups != training.accumulate:
         raise ConfigurationError(
-            f"`groups` sets several rays per batch, found {training.groups}, but `{how.name}` has "
+            f"`groups` sets several rays per batch, found {training.groups}, but `{name}` has "
             "one ray for each network: leave it out, or set it to `accumulate`, "
             f"{training.accumulate}"
         )
 
 
-def _check_trainable(network: nn.Module) -> None:
-    if not any(p.requires_grad for p in network.parameters()):
-        raise ConfigurationError(
-            f"the network {type(network).__name__} has no trainable parameters: call its "
-            "`requires_grad_(True)`"
-        )
+def _has_fixed_rays(method: str | Method, settings: Mapping[str, Any]) -> bool:
+    """Return True if a method trains one network per ray, which then needs no conditioning."""
+    method_class: Any = registry.find("methods", method) if isinstance(method, str) else None
+    if method_class is None:
+        method_class = type(method)
+    elif not isinstance(method_class, type):  # a function that builds the method
+        selected = _select_settings(settings, "method", method_class)
+        converted = split_settings(selected, {"method": method_class})["method"]
+        method_class = type(registry.build("methods", Spec(str(method), converted)))
+    return getattr(method_class, "fixed_rays", Method.fixed_rays) is not Method.fixed_rays
 
 
-def _for_single_rays(method: str | Method, settings: Mapping[str, Any]) -> bool:
-    """Whether a method trains one network per ray, which then needs no conditioning."""
-    kind: Any = registry.find("methods", method) if isinstance(method, str) else type(method)
-    if not isinstance(kind, type):  # a function of one's own that makes one
-        own = distribute(_mine(settings, "method", kind), {"method": kind})["method"]
-        kind = type(registry.build("methods", Spec(str(method), own)))
-    return for_single_rays(kind)
-
-
-def _all_mistakes(*attempts: Callable[[], Any]) -> list[Any]:
-    """What several attempts give, or all they refuse in one message."""
-    made, mistakes = [], []
+def _run_all(*attempts: Callable[[], Any]) -> list[Any]:
+    """Return the results of all attempts, or raise all their errors as one."""
+    results, mistakes = [], []
     for attempt in attempts:
         try:
-            made.append(attempt())
+            results.append(attempt())
         except ConfigurationError as error:
             mistakes.append(error)
     if mistakes:
         raise joined(mistakes)
-    return made
+    return results
 
 
-def _check_kinds(**given: tuple[object, type]) -> None:
-    for role, (thing, kind) in given.items():
-        if not isinstance(thing, str | kind):
-            found = f"the class {thing.__name__}" if isinstance(thing, type) else repr(thing)
-            raise ConfigurationError(
-                f"`{role}` must be a {kind.__name__} or the name of one, found {found}"
-            )
-
-
-def _with_reference(problem: Problem, training: Training) -> Problem:
+def _replace_reference(problem: Problem, training: Training) -> Problem:
     if training.reference is None:
         return problem
     if len(training.reference) != len(problem.objectives):
@@ -275,25 +306,24 @@ def _with_reference(problem: Problem, training: Training) -> Problem:
     return dataclasses.replace(problem, reference=training.reference)
 
 
-def _mine(settings: Mapping[str, Any], role: str, thing: Callable[..., Any]) -> dict[str, Any]:
-    """The settings among all that belong to one thing."""
-    known = registry.parameters(thing)
+def _select_settings(
+    settings: Mapping[str, Any], role: str, owner: Callable[..., Any]
+) -> dict[str, Any]:
+    """Return the settings that belong to one component, without the prefix of its role."""
+    names = registry.parameters(owner)
     plain = {key.removeprefix(f"{role}."): value for key, value in settings.items()}
-    return {key: value for key, value in plain.items() if key in known}
+    return {key: value for key, value in plain.items() if key in names}
 
 
 def _check_batch_size(size: int, problem: Problem) -> None:
-    samples, own = samples_in(problem, "train"), problem.batch_size
-    if own not in (None, size):
-        rule = f"`batch_size` is that of the loader of `{problem.name}`, {own}, found {size}"
-        raise ConfigurationError(f"{rule}: leave it out, or set it on the loader")
+    samples, loader_size = samples_in(problem, "train"), problem.batch_size
+    if loader_size not in (None, size):
+        raise ConfigurationError(
+            f"`batch_size` is that of the loader of `{problem.name}`, {loader_size}, found {size}: "
+            "leave it out, or set it on the loader"
+        )
     if size > samples:
         raise ConfigurationError(
             f"`batch_size` must be at most the {samples} training samples of `{problem.name}`, "
             f"found {size}: lower it"
         ).with_hint({"batch_size": max(1, samples // 4)})
-
-
-def _defaults(thing: Callable[..., Any]) -> dict[str, Any]:
-    every = registry.parameters(thing).values()
-    return {p.name: p.default for p in every if p.default is not p.empty}

@@ -1,9 +1,8 @@
-"""From names and flat settings to one resolved configuration; every mistake reported at once.
+"""Flat settings, the paper's settings, and the resolved configuration of a run.
 
-Settings are flat: `penalty`, `hidden`, `epochs`. Each belongs to the thing whose constructor takes
-it: the problem, the method, the conditioning, the backbone, or the training. Where a problem is
-known by name, the paper's settings for it and its method (`config/paper.toml`) come first and
-what the caller gives comes on top.
+Settings are flat: `penalty`, `hidden`, `epochs`. Each belongs to the component whose constructor
+takes it: the problem, the method, the conditioning, the backbone, or the training. The paper's
+settings for a problem and a method are in `config/paper.toml`; the caller's override them.
 """
 
 import dataclasses
@@ -25,19 +24,19 @@ from paretocosmos.registry import Spec
 
 __all__ = [
     "Configuration",
-    "about_pair",
-    "distribute",
-    "label_of",
-    "pair_of",
-    "pairs",
-    "paper_network",
-    "paper_settings",
-    "spec_name",
-    "spec_of",
+    "describe_pair",
+    "get_label",
+    "get_pair",
+    "get_pairs",
+    "get_paper_network",
+    "get_paper_settings",
+    "get_spec_name",
+    "make_spec",
+    "split_settings",
 ]
 
 
-# What the paper's settings may name besides numbers: parts of the network, where it has its own.
+# Keys of the paper's settings that name a component of the network instead of setting a number.
 NETWORK = ("backbone", "conditioning")
 
 
@@ -58,151 +57,149 @@ class Configuration:
 
     @property
     def label(self) -> str:
-        """What is trained, in a word: `phn_ls` for `linear` with `hypernet`, or the method."""
+        """The paper's name for the method with its conditioning, or the method's own."""
         conditioning = None if self.conditioning is None else self.conditioning.name
-        return label_of(self.method.name, conditioning)
+        return get_label(self.method.name, conditioning)
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """Where the things are from that are not of this package."""
-        things = (self.problem, self.method, self.conditioning, self.backbone)
-        return modules_of(thing.name for thing in things if thing is not None)
+        """The modules of components from outside this package."""
+        specs = (self.problem, self.method, self.conditioning, self.backbone)
+        return modules_of(spec.name for spec in specs if spec is not None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        # what JSON cannot say is recorded, and compared, as text
+        """Return plain values, ready for JSON."""
+        # values without a JSON form are recorded, and compared on resuming, as their repr
         plain: dict[str, Any] = to_json_value(dataclasses.asdict(self), repr)
         return plain
 
 
-def paper_settings(problem: str, label: str) -> dict[str, Any]:
-    """The paper's settings for a problem and what is trained on it.
+def get_paper_settings(problem: str, label: str) -> dict[str, Any]:
+    """Return the paper's settings for a problem and a label, see `get_label`.
 
-    Those of the latter alone for a problem it does not have.
+    A problem that the paper does not have gets those of the label alone.
 
-    >>> paper_settings("adult", "cosmos")["penalty"]
+    >>> get_paper_settings("adult", "cosmos")["penalty"]
     0.01
     """
-    tables = _tables(problem)
-    pair = _paper()["pairs"].get(label, {}).get("settings", {})
-    general = {k: v for table in tables for k, v in table.items() if not isinstance(v, dict)}
-    own = {k: v for table in tables for k, v in table.get(label, {}).items()}
-    every = general | pair | own
-    return {key: value for key, value in every.items() if key not in ("like", *NETWORK)}
+    tables = _collect_tables(problem)
+    # from general to specific: the problem, the label, and the label on this problem
+    settings = {k: v for table in tables for k, v in table.items() if not isinstance(v, dict)}
+    settings |= _load_paper_toml()["pairs"].get(label, {}).get("settings", {})
+    for table in tables:
+        settings |= table.get(label, {})
+    return {key: value for key, value in settings.items() if key not in ("like", *NETWORK)}
 
 
-def paper_network(problem: str) -> dict[str, str]:
-    """The backbone and the conditioning the paper has for a problem, where it names them."""
-    named = {key: value for table in _tables(problem) for key, value in table.items()}
-    return {part: named[part] for part in NETWORK if part in named}
+def get_paper_network(problem: str) -> dict[str, str]:
+    """Return the backbone and the conditioning that the paper names for a problem, if any."""
+    settings = {key: value for table in _collect_tables(problem) for key, value in table.items()}
+    return {role: settings[role] for role in NETWORK if role in settings}
 
 
-def pairs() -> dict[str, tuple[str, str]]:
-    """The paper's names for a method with a certain conditioning.
+def get_pairs() -> dict[str, tuple[str, str]]:
+    """Return the paper's names for pairs of a method and a conditioning.
 
-    >>> pairs()["phn_ls"]
+    >>> get_pairs()["phn_ls"]
     ('linear', 'hypernet')
     """
-    return {name: (p["method"], p["conditioning"]) for name, p in _paper()["pairs"].items()}
+    get_pairs = _load_paper_toml()["pairs"]
+    return {name: (pair["method"], pair["conditioning"]) for name, pair in get_pairs.items()}
 
 
-def about_pair(name: str) -> dict[str, str]:
-    """What there is to say of one of `pairs`: summary, cost, when to use it and when not, paper."""
-    pair: dict[str, Any] = _paper()["pairs"][name]
+def describe_pair(name: str) -> dict[str, str]:
+    """Return the card of a pair: summary, cost, when to use it and when not, paper."""
+    pair: dict[str, Any] = _load_paper_toml()["pairs"][name]
     return {key: value for key, value in pair.items() if key != "settings"}
 
 
-def pair_of(name: str) -> tuple[str, str] | None:
-    """The method and the conditioning a name stands for, if it is one of `pairs`."""
-    return pairs().get(name)
+def get_pair(name: str) -> tuple[str, str] | None:
+    """Return the method and the conditioning that a name of `get_pairs` stands for, or `None`."""
+    return get_pairs().get(name)
 
 
-def label_of(method: str, conditioning: str | None) -> str:
-    """What a method with a conditioning is called: a name of `pairs`, or the method's own.
+def get_label(method: str, conditioning: str | None) -> str:
+    """Return the paper's name for a method with a conditioning, or the method's own name.
 
-    >>> label_of("epo", "hypernet"), label_of("epo", "concat")
+    >>> get_label("epo", "hypernet"), get_label("epo", "concat")
     ('phn_epo', 'epo')
     """
-    names = [name for name, pair in pairs().items() if pair == (method, conditioning)]
+    names = [name for name, pair in get_pairs().items() if pair == (method, conditioning)]
     return names[0] if names else method
 
 
-def distribute(
+def split_settings(
     settings: Mapping[str, Any],
     owners: Mapping[str, Callable[..., Any]],
     *,
     lenient: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """Give every setting to the thing that takes it, converted to the type it asks for.
+    """Assign every setting to the component that takes it, converted to the annotated type.
 
     Args:
-        settings: flat, by the constructor argument's name, or `owner.name`.
-        owners: the things, by role.
-        lenient: leave out what nobody takes instead of refusing it.
+        settings: flat, by the constructor argument's name, or `role.name`.
+        owners: the constructors, by role.
+        lenient: leave out settings that nobody takes instead of raising.
 
-    >>> distribute({"epochs": "3"}, {"training": Training})
+    >>> split_settings({"epochs": "3"}, {"training": Training})
     {'training': {'epochs': 3}}
     """
-    known = {role: registry.parameters(thing) for role, thing in owners.items()}
-    given: dict[str, dict[str, Any]] = {role: {} for role in owners}
+    parameters = {role: registry.parameters(owner) for role, owner in owners.items()}
+    settings_by_role: dict[str, dict[str, Any]] = {role: {} for role in owners}
     mistakes: list[str] = []
     for key, value in settings.items():
         prefix, _, name = key.rpartition(".")
-        takers = [role for role in known if name in known[role] and prefix in ("", role)]
-        if not takers:
-            if not lenient:
-                every = {name for names in known.values() for name in names}
-                mistakes.append(str(unknown("setting", key, every)))
-            continue
-        if len(takers) > 1:
-            choices = " or ".join(f"`{role}.{name}`" for role in takers)
-            mistakes.append(f"`{key}` is a setting of several things: write {choices}")
-            continue
-        (role,) = takers
-        hints = typing.get_type_hints(_constructor(owners[role]))
-        try:
-            given[role][name] = registry.convert(name, value, hints.get(name, object))
-        except ConfigurationError as error:
-            mistakes.append(str(error))
+        roles = [role for role in owners if name in parameters[role] and prefix in ("", role)]
+        if len(roles) > 1:
+            choices = " or ".join(f"`{role}.{name}`" for role in roles)
+            mistakes.append(f"`{key}` is a setting of several components: write {choices}")
+        elif roles:
+            owner = owners[roles[0]]
+            # a class's own hints are those of its attributes, so ask its __init__
+            function = getattr(owner, "__init__", owner) if isinstance(owner, type) else owner
+            hints = typing.get_type_hints(function)
+            try:
+                converted = registry.convert(name, value, hints.get(name, object))
+                settings_by_role[roles[0]][name] = converted
+            except ConfigurationError as error:
+                mistakes.append(str(error))
+        elif not lenient:
+            names = {name for by_name in parameters.values() for name in by_name}
+            mistakes.append(str(unknown("setting", key, names)))
     if mistakes:
         raise ConfigurationError("; ".join(mistakes))
-    return given
+    return settings_by_role
 
 
-def spec_of(kind: str, thing: object) -> Spec:
-    """The name and settings of a thing that was built by hand.
+def make_spec(kind: str, thing: object) -> Spec:
+    """Return the name and settings of an object that the caller built.
 
-    The constructor's arguments that the thing keeps under their names: keywords, and fields of a
-    dataclass.
+    The settings are the constructor's arguments that the object has as attributes of the same name:
+    keyword-only arguments, and fields of a dataclass.
     """
-    kept, keys = getattr(thing, "__dict__", {}), set(registry.parameters(type(thing)))
+    attributes, keys = getattr(thing, "__dict__", {}), set(registry.parameters(type(thing)))
     if dataclasses.is_dataclass(thing):
         keys |= {field.name for field in dataclasses.fields(thing)}
-    taken = inspect.signature(type(thing)).parameters
-    settings = {key: kept[key] for key in taken if key in keys and key in kept}
-    return Spec(spec_name(kind, type(thing)), settings)
+    # in the order of the signature, so that equal settings are recorded alike
+    arguments = inspect.signature(type(thing)).parameters
+    settings = {key: attributes[key] for key in arguments if key in keys and key in attributes}
+    return Spec(get_spec_name(kind, type(thing)), settings)
 
 
-def spec_name(kind: str, cls: type) -> str:
+def get_spec_name(kind: str, cls: type) -> str:
     """Return the registered name of a class, or ``package.module:Class``."""
     return registry.name_of(kind, cls) or f"{cls.__module__}:{cls.__qualname__}"
 
 
-def _constructor(thing: Callable[..., Any]) -> Callable[..., Any]:
-    if not isinstance(thing, type):
-        return thing
-    return typing.cast(Callable[..., Any], getattr(thing, "__init__", thing))
-
-
-def _tables(problem: str) -> list[dict[str, Any]]:
-    """A problem's table, after those of the problems it is like."""
-    tables: list[dict[str, Any]] = [_paper().get(problem, {})]
+def _collect_tables(problem: str) -> list[dict[str, Any]]:
+    """Return a problem's table in `paper.toml`, after those of the problems it is like."""
+    tables: list[dict[str, Any]] = [_load_paper_toml().get(problem, {})]
     while "like" in tables[0]:
-        tables.insert(0, _paper()[tables[0]["like"]])
+        tables.insert(0, _load_paper_toml()[tables[0]["like"]])
     return tables
 
 
 @cache
-def _paper() -> dict[str, Any]:
+def _load_paper_toml() -> dict[str, Any]:
     text = (resources.files("paretocosmos") / "config" / "paper.toml").read_text("utf-8")
     return tomllib.loads(text)

@@ -1,4 +1,4 @@
-"""How a run optimises and how it evaluates."""
+"""`Training`: the settings of a run's optimiser and of its evaluation."""
 
 import math
 from collections.abc import Iterator
@@ -11,40 +11,40 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.schema import MOST
 
 Positive = Annotated[int, Ge(1)]
-Share = Annotated[float, Interval(ge=0, lt=1)]
-"""A share of a training's steps."""
+Fraction = Annotated[float, Interval(ge=0, lt=1)]
+"""A fraction of a training's steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How a run optimises and how it evaluates; the defaults are the paper's for tables.
+    """The settings of the optimiser and of evaluation; the defaults are the paper's for tables.
 
     Attributes:
         epochs: passes over the training data.
         batch_size: samples per step; the last short batch is kept.
         optimizer: ``"adam"``, ``"adamw"`` or ``"sgd"``.
         learning_rate: the largest that is reached.
-        weight_decay: added to the gradients by `adam`; by the others decoupled, for matrices and
-            kernels that do not read the ray.
+        weight_decay: added to the gradients by `adam`; decoupled in the others, and there only for
+            matrices and kernels that do not read the ray.
         schedule: ``"steps"``: by `milestones`; ``"cosine"``: half a cosine from the learning rate
             down to 0, over all steps.
-        warmup: the share of the steps in which the rate grows from 0, under ``"cosine"``.
+        warmup: the fraction of the steps in which the rate grows from 0, under ``"cosine"``.
         milestones: after these epochs the learning rate is multiplied by `decay`.
         decay: see `milestones`.
-        average: the share of the steps over which weights are averaged (an exponential moving
-            average); averaged weights are evaluated and kept. 0: the weights themselves are.
+        average: the fraction of the steps over which weights are averaged (an exponential moving
+            average); averaged weights are evaluated and saved. 0: no averaging.
         clip: the largest norm of a step's gradients; 0: any.
         scale_losses: divide every loss by how strongly it pulls on a fresh network's outputs, so
             that a preference means the same for losses of any size.
         calibrate: at the end, move the ends of the simplex to where more weight on an objective
             stops paying off on validation; fronts then go from end to end.
-        patience: end after so many validations without a better one; 0: never.
+        patience: stop after so many validations without an improvement; 0: never.
         groups: rays per batch, each for an equal share of it; the paper draws one.
-        accumulate: micro-batches per batch, one after the other, so that less memory is needed;
-            each has rays of its own, so that it divides `groups`, and a step is the same without.
+        accumulate: micro-batches per batch, one after the other, to save memory; it must divide
+            `groups`, since each has rays of its own. The step is the same as without.
         evaluate_every: epochs between validations, by which the best epoch is selected.
-        rays: how many even rays a front has, where one network serves all.
-        reference: the point hypervolume is measured from; `None` for the problem's own.
+        rays: even rays of a front, where one network serves all.
+        reference: the reference point of the hypervolume; `None` for the problem's own.
     """
 
     epochs: Annotated[int, Interval(ge=1, le=MOST)] = 50
@@ -53,10 +53,10 @@ class Training:
     learning_rate: Annotated[float, Gt(0)] = 1e-3
     weight_decay: Annotated[float, Ge(0)] = 0.0
     schedule: Literal["steps", "cosine"] = "steps"
-    warmup: Share = 0.0
+    warmup: Fraction = 0.0
     milestones: tuple[int, ...] = ()
     decay: Annotated[float, Gt(0)] = 0.1
-    average: Share = 0.0
+    average: Fraction = 0.0
     clip: Annotated[float, Ge(0)] = 0.0
     scale_losses: bool = False
     calibrate: bool = False
@@ -68,50 +68,52 @@ class Training:
     reference: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        wrong = list(find_out_of_bounds(self))
+        mistakes = list(find_out_of_bounds(self))
         if self.milestones and self.schedule != "steps":
-            wrong.append("`milestones` go with schedule `steps`: leave one of them out")
+            mistakes.append("`milestones` go with schedule `steps`: leave one of them out")
         if not all(math.isfinite(value) for value in self.reference or ()):
-            wrong.append(f"`reference` must be finite, found {self.reference}")
+            mistakes.append(f"`reference` must be finite, found {self.reference}")
+        # max(..., 1): a 0 is reported as out of bounds above, and must not raise ZeroDivisionError
         if self.batch_size % max(self.groups, 1):
-            wrong.append(
+            mistakes.append(
                 f"`groups` must divide `batch_size`, found {self.groups} and {self.batch_size}"
             )
         if self.groups % max(self.accumulate, 1):
-            wrong.append(
+            mistakes.append(
                 "`accumulate` must divide `groups`, since every micro-batch has rays of its own, "
                 f"found {self.accumulate} and {self.groups}: set groups={self.accumulate} too"
             )
-        if wrong:
-            raise ConfigurationError("; ".join(wrong))
+        if mistakes:
+            raise ConfigurationError("; ".join(mistakes))
 
-    def learning_rates(self, epoch: int, samples: int) -> list[float]:
-        """The learning rates of an epoch's steps, the first epoch being 0; one if all are the same.
+    def compute_learning_rates(self, epoch: int, samples: int) -> list[float]:
+        """Compute the learning rates of an epoch's steps; one if all are the same.
 
         Args:
-            epoch: which.
-            samples: in an epoch.
+            epoch: counted from 0.
+            samples: samples in an epoch.
         """
         if self.schedule == "steps":
             return [self.learning_rate * self.decay ** sum(epoch >= m for m in self.milestones)]
         steps = -(-samples // self.batch_size)
-        every = range(epoch * steps, (epoch + 1) * steps)
-        return [self.learning_rate * self.cosine(step, steps * self.epochs) for step in every]
+        indices = range(epoch * steps, (epoch + 1) * steps)
+        total = steps * self.epochs
+        return [self.learning_rate * self.compute_cosine(step, total) for step in indices]
 
-    def cosine(self, step: int, steps: int) -> float:
-        """The share of the learning rate that a step has under ``"cosine"``.
+    def compute_cosine(self, step: int, steps: int) -> float:
+        """Compute the fraction of the learning rate that a step has under ``"cosine"``.
 
         Args:
-            step: which, the first being 0.
-            steps: of the whole training.
+            step: counted from 0.
+            steps: steps of the whole training.
 
-        >>> Training(warmup=0.5).cosine(0, 2), Training().cosine(1, 2)
+        >>> Training(warmup=0.5).compute_cosine(0, 2), Training().compute_cosine(1, 2)
         (0.5, 0.5)
         """
-        rising = self.warmup * steps
-        if step < rising:
-            return (step + 1) / (rising + 1)
-        return (1 + math.cos(math.pi * (step - rising) / (steps - rising))) / 2
+        warmup = self.warmup * steps
+        if step < warmup:
+            return (step + 1) / (warmup + 1)  # not 0 in the first step, which would be lost
+        return (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
 def find_out_of_bounds(settings: object) -> Iterator[str]:

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from paretocosmos.config.presets import batch_size_for
+from paretocosmos.config.presets import pick_batch_size
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, FrontWarning, RunError
 from paretocosmos.estimators.base_scores import NAME, BaseScores
 from paretocosmos.estimators.inputs import (
@@ -359,7 +359,7 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         table = Table.fit(train_rows.frame, categorical=categorical, weight=train_rows.weight)
         self._table, self._targets = table, targets
         size = convert("batch_size", self.batch_size, int | None)
-        size = batch_size_for(len(train_rows), 1) if size is None else min(size, len(train_rows))
+        size = pick_batch_size(len(train_rows), 1) if size is None else min(size, len(train_rows))
         epochs, repeat = choose_epochs(
             convert("epochs", self.epochs, int | None),
             len(train_rows),

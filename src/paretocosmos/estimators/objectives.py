@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paretocosmos.config.promises import promised
+from paretocosmos.config.traceability import keeps_promise
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.estimators.targets import LABEL, Classes, Numbers
 from paretocosmos.objectives import (
@@ -52,7 +52,7 @@ class InUnit(Objective):
 
     def __init__(self, inner: Objective, scale: float) -> None:
         super().__init__(name=inner.name, output=inner.output, target=inner.target)
-        self.wrapped, self.traceable = inner, promised(inner)
+        self.wrapped, self.traceable = inner, keeps_promise(inner)
         self.inner, self.factor = inner, inner.unit(scale)
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
@@ -76,7 +76,7 @@ class _WrappedObjective(Objective):
     def __init__(self, name: str, own: OwnObjective, numbers: Sequence[Numbers]) -> None:
         super().__init__(name=name)
         # it may branch on values in Python, which tracing would freeze
-        self.wrapped, self.traceable = own, promised(own)
+        self.wrapped, self.traceable = own, keeps_promise(own)
         loss, score = (own.loss, own.score) if isinstance(own, Objective) else (own, own)
         self.decides = decides(score)
         self._loss, self._score = (_wrap_metric(f, name, numbers) for f in (loss, score))

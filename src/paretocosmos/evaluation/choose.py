@@ -21,7 +21,7 @@ from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.pareto.front import Front, Point, get_point
 from paretocosmos.pareto.selection import Criteria, find_best, is_constant
 from paretocosmos.problems import Problem, Split, split_of
-from paretocosmos.runtime.device import precise
+from paretocosmos.runtime.device import set_precision
 from paretocosmos.types import first, map_tensors
 
 # Shown of a choice beside objectives and what was asked for.
@@ -269,7 +269,7 @@ def _evaluate_ray(
             model, problem, samples, rays, purpose="an interval", cache=cache
         )
         scores = {objective.name: objective.score for objective in objectives}
-        with evaluation_mode(model), precise("fp32"):
+        with evaluation_mode(model), set_precision("fp32"):
             tables.append(compute_table(objectives, outputs, targets, problem.metrics, size))
             ends |= compute_intervals(
                 scores | dict(problem.metrics),

@@ -18,7 +18,7 @@ from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import BEYOND, monotonicity
 from paretocosmos.problems import Problem
-from paretocosmos.runtime.device import precise
+from paretocosmos.runtime.device import set_precision
 from paretocosmos.types import Batch, Inputs, map_tensors
 
 Kind = Literal["insensitive", "wrong_order", "drowned", "no_conflict", "no_gradient"]
@@ -91,12 +91,12 @@ def diagnose(
     draws: list[Array] = []
     few: list[tuple[Sequence[Objective], Batch]] = []
     for objectives, samples in val:
-        with evaluation_mode(model), precise("fp32"):
+        with evaluation_mode(model), set_precision("fp32"):
             # all samples, but for outputs so large that they would not fit into memory
             numbers = count_outputs(model, problem, next(iter(samples)), rays)
         # read outside `evaluation_mode`: its tensors cannot be differentiated later
         batch = samples.spread(max(2, WHOLE // numbers // (len(rays) + 1)))
-        with evaluation_mode(model), precise("fp32"):
+        with evaluation_mode(model), set_precision("fp32"):
             outputs = predict_at_rays(model, batch.inputs, rays, problem.prepare)
             scores = [objective.score for objective in objectives]
             draws.append(
@@ -265,7 +265,7 @@ def _compute_at_equal_weights(
     """Compute each objective's loss, and the largest entry of its gradient by the outputs."""
     count = len(problem.objectives)
     ray = torch.full((1, count), 1 / count)
-    with evaluation_mode(model), precise("fp32"):
+    with evaluation_mode(model), set_precision("fp32"):
         at_ray = predict_at_rays(model, batch.inputs, ray, problem.prepare)
     leaves: list[Tensor] = []
 
@@ -321,7 +321,7 @@ def compute_sensitivity(
     >>> round(compute_sensitivity(Shifted(), x, rays), 1)
     0.9
     """
-    with evaluation_mode(model), precise("fp32"):
+    with evaluation_mode(model), set_precision("fp32"):
         outputs = predict_at_rays(
             model, inputs, torch.cat([rays, rays.mean(dim=0, keepdim=True)]), prepare
         )

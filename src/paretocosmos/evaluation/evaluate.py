@@ -31,7 +31,7 @@ from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import as_rays, even_rays
 from paretocosmos.problems import Problem, check_split
-from paretocosmos.runtime.device import precise
+from paretocosmos.runtime.device import set_precision
 from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, first, map_tensors
 
@@ -113,7 +113,7 @@ def evaluate_shares(
         processes: those that share the samples.
         cache: outputs of this network on these data that are known already.
     """
-    with evaluation_mode(model), precise("fp32"):
+    with evaluation_mode(model), set_precision("fp32"):
         tables = [
             _compute_scores(
                 model, problem, objectives, problem.metrics, samples, rays, processes, cache
@@ -141,7 +141,7 @@ def evaluate_parts(
     read once for all of it.
     """
     tables = []
-    with evaluation_mode(model), precise("fp32"):
+    with evaluation_mode(model), set_precision("fp32"):
         for objectives, samples in shares:
             size = len(samples) // parts
             ranges = [slice(k * size, (k + 1) * size) for k in range(parts)]
@@ -176,7 +176,7 @@ def collect_outputs(
         purpose: what needs them, for messages.
         cache: outputs of this network on these data that are known already.
     """
-    with evaluation_mode(model), precise("fp32"):
+    with evaluation_mode(model), set_precision("fp32"):
         if samples.whole is not None:
             outputs = _predict_whole(model, problem, samples, rays, cache)
             return outputs, samples.whole.targets

@@ -11,7 +11,7 @@ from paretocosmos.evaluation.evaluate import evaluation_mode
 from paretocosmos.evaluation.samples import Shares
 from paretocosmos.nn.conditioning import TrainingTask
 from paretocosmos.problems import Problem, split_of
-from paretocosmos.runtime.device import precise
+from paretocosmos.runtime.device import set_precision
 from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
 # Training rows to fit to at most, at the end and while training goes on.
@@ -69,7 +69,7 @@ def predict_rows(task: TrainingTask, problem: Problem, rows: Batch) -> Outputs:
     # any ray will do, as the network of such a task does not read it
     ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives))
     chunks = []
-    with evaluation_mode(task.network), precise("fp32"):
+    with evaluation_mode(task.network), set_precision("fp32"):
         for start in range(0, len(rows), CHUNK):
 
             def chunk(tensor: Tensor, start: int = start) -> Tensor:

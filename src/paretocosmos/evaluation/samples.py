@@ -13,7 +13,7 @@ from paretocosmos.errors import DataError
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import HELD, Problem, Source, Split, scored_on
 from paretocosmos.problems.streams import BatchChecks, LabelRange, count_bytes, join_batches
-from paretocosmos.runtime.device import fits
+from paretocosmos.runtime.device import fits_on_device
 from paretocosmos.types import Batch, map_tensors
 
 NO_LABELS: Mapping[str, LabelRange] = MappingProxyType({})
@@ -176,7 +176,7 @@ def move_batch(batch: Batch, device: torch.device, dtype: torch.dtype | None = N
 
 def move_to_evaluate(batch: Batch, device: torch.device, dtype: torch.dtype | None = None) -> Batch:
     """Move samples to a device, or their targets alone if the samples do not fit."""
-    if fits(batch, device, dtype):
+    if fits_on_device(batch, device, dtype):
         return move_batch(batch, device, dtype)
     moved = partial(to_device, device=device, dtype=dtype)
     return Batch(batch.inputs, map_tensors(moved, batch.targets))

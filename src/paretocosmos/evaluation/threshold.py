@@ -21,7 +21,7 @@ from paretocosmos.objectives import Objective, decides
 from paretocosmos.pareto.front import Array, Front, Point, get_point
 from paretocosmos.pareto.selection import Criteria, find_best
 from paretocosmos.problems import Problem
-from paretocosmos.runtime.device import precise
+from paretocosmos.runtime.device import set_precision
 from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
 MIDDLE = 0.5
@@ -184,7 +184,7 @@ def find_threshold(
     outputs, targets = predict(rays)
     if "label" not in targets:
         return None
-    with evaluation_mode(model), precise("fp32"):
+    with evaluation_mode(model), set_precision("fp32"):
         assert isinstance(outputs, Tensor)
         thresholds, tried = _try_thresholds(problem, front, asked, outputs, targets, cache)
         if tried is None:

@@ -37,7 +37,7 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import HELD, Problem, Split
 from paretocosmos.problems.tables import MISSING, Table, TableProblem, TabularProblem
 from paretocosmos.runs.run import Run, predicts_at
-from paretocosmos.runtime.device import precise
+from paretocosmos.runtime.device import set_precision
 from paretocosmos.types import Batch, Outputs, map_tensors
 
 # Predictions are counted at this many rays at most: a page shows the nearest of them.
@@ -259,7 +259,7 @@ def _predict(
     inputs = batch.inputs if rows is None else map_tensors(lambda x: x[rows], batch.inputs)
     inputs = move_to_evaluate(Batch(inputs, {}), parameter.device, parameter.dtype).inputs
     # TF32 would give slightly different counts on a GPU than `evaluate` reports.
-    with evaluation_mode(run.model), precise("fp32"):
+    with evaluation_mode(run.model), set_precision("fp32"):
         outputs = predict_at_rays(run.model, inputs, rays, problem.prepare)
         on_cpu: Outputs = map_tensors(lambda out: out.cpu(), outputs)
     return on_cpu

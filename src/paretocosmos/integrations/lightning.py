@@ -135,7 +135,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
                 return 0.0
             steps = self.trainer.estimated_stepping_batches
             # infinite if the Trainer has no limit
-            return 1.0 if math.isinf(steps) else training.cosine(min(step, steps), steps)
+            return 1.0 if math.isinf(steps) else training.compute_cosine(min(step, steps), steps)
 
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, cosine)
         per_step = {"scheduler": schedule, "interval": "step"}

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from paretocosmos import registry
 from paretocosmos._version import __version__
-from paretocosmos.config.settings import spec_name
+from paretocosmos.config.settings import get_spec_name
 from paretocosmos.errors import ConfigurationError, RunError, require_extra
 from paretocosmos.export.card import render_network_card
 from paretocosmos.io.files import (
@@ -63,7 +63,7 @@ def save_pretrained(
             f"`model` must be a conditioned network, found {type(model).__name__}: make one with "
             "`condition`; a network at a ray has its own `save_pretrained`"
         )
-    name = spec_name(KIND, type(model))
+    name = get_spec_name(KIND, type(model))
     if isinstance(model, PerRayEnsemble):
         raise ConfigurationError(
             f"a folder can hold only one network, found {type(model).__name__}, which has several: "

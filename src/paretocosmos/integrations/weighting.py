@@ -16,8 +16,13 @@ from torch import Tensor, nn
 
 from paretocosmos import registry
 from paretocosmos.config.build import build_checked
-from paretocosmos.config.presets import check_preset, loop_groups, loop_settings, preset_method
-from paretocosmos.config.settings import distribute, pair_of, spec_name
+from paretocosmos.config.presets import (
+    check_preset,
+    choose_method,
+    compute_loop_groups,
+    get_loop_settings,
+)
+from paretocosmos.config.settings import get_pair, get_spec_name, split_settings
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError, unknown
 from paretocosmos.integrations.batches import collect_target_names, split_by_objective, to_batch
@@ -27,7 +32,7 @@ from paretocosmos.objectives import Objective
 from paretocosmos.registry import Spec
 from paretocosmos.training.engine.gradients import LossGradients, find_head_modules
 from paretocosmos.training.engine.step import compute_group_losses, compute_weights, expand_rays
-from paretocosmos.training.loss_scales import SCALES, compute_pulls
+from paretocosmos.training.loss_scales import STATE_KEY, compute_pulls
 from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
 Ranks = Literal["differ", "agree"]
@@ -88,9 +93,9 @@ def build_method(
 ) -> Method:
     """Return the method, given as it is, by name, or by the preset; it must serve one network."""
     if method is None:
-        method = preset_method(check_preset(preset), settings or {})
+        method = choose_method(check_preset(preset), settings or {})
     if isinstance(method, str):
-        pair = pair_of(method)
+        pair = get_pair(method)
         if pair is not None:
             raise ConfigurationError(
                 f"`{method}` is the method `{pair[0]}` with the conditioning `{pair[1]}`, not a "
@@ -99,8 +104,10 @@ def build_method(
             )
         # a preset also has settings of training and of other methods: only this one's are taken
         owner = {"method": registry.find("methods", method)}
-        defaults = distribute(loop_settings(preset, objectives), owner, lenient=True)["method"]
-        changes = distribute(settings or {}, owner)["method"]
+        defaults = split_settings(get_loop_settings(preset, objectives), owner, lenient=True)[
+            "method"
+        ]
+        changes = split_settings(settings or {}, owner)["method"]
         built: Method = build_checked(Method, Spec(method, defaults | changes), "methods")
     elif not isinstance(method, Method):
         raise ConfigurationError(f"`method` must be a Method or the name of one, found {method!r}")
@@ -113,8 +120,9 @@ def build_method(
         built = method
     if built.fixed_rays(len(objectives)) is not None:
         raise ConfigurationError(
-            f"`{spec_name('methods', type(built))}` trains a network per ray, which does not work "
-            "with a conditioned network: use `fit`, or a method that draws rays, such as `linear`"
+            f"`{get_spec_name('methods', type(built))}` trains a network per ray, which does not "
+            "work with a conditioned network: use `fit`, or a method that draws rays, such as "
+            "`linear`"
         )
     # drawing a ray raises now, not in the first step, if the settings do not fit the objectives
     built.sample(len(objectives), 1, torch.Generator())
@@ -229,9 +237,9 @@ class LossWeighting:
             raise ConfigurationError(f"`seed` must be a whole number of at least 0, found {seed!r}")
         self.targets = collect_target_names(self.objectives, targets)
         self.preset, self.groups, self.ranks, self.seed = preset, groups, ranks, seed
-        defaults = loop_settings(preset, self.objectives)
+        defaults = get_loop_settings(preset, self.objectives)
         self.training = Training(
-            **distribute(defaults, {"training": Training}, lenient=True)["training"]
+            **split_settings(defaults, {"training": Training}, lenient=True)["training"]
         )
         self.epoch = -1  # no epoch has begun
         self.state = self._init_state()
@@ -312,7 +320,7 @@ class LossWeighting:
                 detached = mean(detached)
             self._start_epoch(epoch, detached)
             state = {name: value.to(rays.device) for name, value in self.state.items()}
-            scales = state.pop(SCALES, None)
+            scales = state.pop(STATE_KEY, None)
             # a loss whose scale is not known yet is taken as it is
             divisors = None if scales is None else torch.where(scales > 0, scales, 1.0)
             gram = self._make_gram(losses, network)
@@ -321,7 +329,7 @@ class LossWeighting:
             )
             # weights are constants (a method may differentiate through `losses` to find them)
             total = (weights.detach() * losses).sum()
-        self.state = dict(after) | ({} if scales is None else {SCALES: scales})
+        self.state = dict(after) | ({} if scales is None else {STATE_KEY: scales})
         samples = sum(len(batch) for batch in batches)
         return WeightedBatch(total, losses.detach().mean(dim=0), passes[0].outputs, samples)
 
@@ -339,7 +347,7 @@ class LossWeighting:
     def _init_state(self) -> dict[str, Tensor]:
         """Return the state before the first batch: the method's, and no scales."""
         count = len(self.objectives)
-        scales = {SCALES: torch.zeros(count)} if self.training.scale_losses else {}
+        scales = {STATE_KEY: torch.zeros(count)} if self.training.scale_losses else {}
         return {**self.method.init(count), **scales}
 
     def _update_scales(
@@ -356,15 +364,15 @@ class LossWeighting:
         stacked = torch.stack([norms, (norms > 0).float()])  # one reduction for both
         # the mean over the processes whose batch gives a scale, so that all have the same one
         norms, share = stacked if mean is None else mean(stacked)
-        before = self.state[SCALES].to(norms)
+        before = self.state[STATE_KEY].to(norms)
         # a loss without a gradient in this batch waits for a later one; its share is 0 then
         scales = torch.where(before > 0, before, norms / share.clamp_min(1e-12))
-        self.state[SCALES], self._scaled = scales, bool((scales > 0).all())
+        self.state[STATE_KEY], self._scaled = scales, bool((scales > 0).all())
 
     def _count_groups(self, batch: Batch) -> int:
         if self.groups is not None:
             return math.gcd(len(batch), self.groups)
-        return loop_groups(self.preset, first(batch.inputs).ndim - 1, len(batch))
+        return compute_loop_groups(self.preset, first(batch.inputs).ndim - 1, len(batch))
 
     def _start_epoch(self, epoch: int, losses: Tensor) -> None:
         if self.epoch < 0:  # once, on the first losses: some methods need positive ones
@@ -401,7 +409,7 @@ class LossWeighting:
             for name, value in initial.items()
         }
         self.epoch = int(stored["epoch"])
-        self._scaled = SCALES not in self.state or bool((self.state[SCALES] > 0).all())
+        self._scaled = STATE_KEY not in self.state or bool((self.state[STATE_KEY] > 0).all())
 
 
 def to_float32(outputs: Any) -> Any:

@@ -89,4 +89,4 @@ def _is_registered(kind: str, name: str) -> bool:
 
     No other function of this package may be named: not all of them are safe to call from a file.
     """
-    return registry.adapter(kind, name) is not None or name in registry.registered(kind).values()
+    return registry.get_adapter(kind, name) is not None or name in registry.get_table(kind).values()

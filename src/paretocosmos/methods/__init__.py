@@ -1,4 +1,4 @@
-"""Methods: how rays and losses become weights of the losses."""
+"""Methods: the weights of the losses, computed from rays and losses."""
 
 from paretocosmos.methods.base import DirichletRays, FixedRays, Gram, Method, State
 from paretocosmos.methods.cosmos import Cosmos
@@ -43,5 +43,5 @@ REGISTRY = {
 }
 """Every method by its name: the module and the class in it."""
 
-ADAPTERS = {"torchjd": "paretocosmos.methods.torchjd:adapted"}
-"""What turns a class of another library, named as in `torchjd:UPGrad`, into a method."""
+ADAPTERS = {"torchjd": "paretocosmos.methods.torchjd:adapt_class"}
+"""Functions that turn classes of another library, named as in `torchjd:UPGrad`, into methods."""

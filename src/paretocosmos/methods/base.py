@@ -1,4 +1,4 @@
-"""The contract of a method."""
+"""`Method`: the contract of all methods, and two base classes that draw rays."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +15,10 @@ from paretocosmos.pareto.metrics.indicators import hypervolume
 from paretocosmos.pareto.rays import check_alpha, sample_rays, stratified_rays
 
 State = Mapping[str, Tensor]
-"""What a method remembers between steps: named tensors, saved with the checkpoint."""
+"""A method's state between steps: named tensors, saved with the checkpoint."""
 
 Gram = Callable[[], Tensor]
-"""A thunk for the Gram matrix ``[..., J, J]`` of the losses' gradients, paid only if called."""
+"""A function that computes the Gram matrix ``[..., J, J]`` of the losses' gradients when called."""
 
 
 class Method(ABC):
@@ -37,88 +37,89 @@ class Method(ABC):
     """
 
     over: ClassVar[Literal["all", "shared"]] = "all"
-    """Whose gradients the Gram matrix is made of: all parameters', or those outside the heads."""
+    """The parameters whose gradients make up the Gram matrix: all, or those outside the heads."""
 
     traceable: ClassVar[bool] = False
     """`True` promises that `weights` decides nothing in Python from values of tensors and keeps no
     Python state between steps, so that fast engines and stacks of seeds may run it; a subclass
-    declares it anew."""
+    has to declare it again."""
 
     def fixed_rays(self, objectives: int) -> Tensor | None:
-        """The rays ``[K, J]`` it trains a network for, one each; `None` if one network serves all.
+        """Return the rays ``[K, J]`` of separate networks; `None` if one network serves all.
 
-        Each of those networks is told nothing of its ray.
+        Separate networks do not get their ray as an input.
         """
         return None
 
     @abstractmethod
     def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
-        """Draw `count` rays, ``[count, J]``, for the one network: those of one step."""
+        """Draw the rays of one step, ``[count, J]``."""
 
     def sample_steps(
         self, objectives: int, steps: int, groups: int, generator: torch.Generator
     ) -> Tensor:
-        """Draw the rays of several steps, ``[steps * G, J]``, G of them for each.
+        """Draw the rays of several steps, ``[steps * G, J]``, G for each.
 
-        All at once, by default; a method whose rays of a step depend on each other says how.
+        Override it if the rays of one step depend on each other: by default all are drawn at once.
         """
         return self.sample(objectives, steps * groups, generator)
 
     def init(self, objectives: int) -> State:
-        """What the method remembers before the first step."""
+        """Return the state before the first step."""
         return {}
 
     def at_epoch(self, epoch: int, state: State) -> State:
-        """What it remembers as an epoch begins, the first being 0."""
+        """Return the state at the beginning of an epoch, counted from 0."""
         return state
 
     @abstractmethod
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
-        """Losses ``[..., J]`` and rays ``[..., J]`` to weights ``[..., J]`` and the next state.
+        """Compute weights ``[..., J]`` and the next state from losses and rays ``[..., J]``.
 
-        Without gradient, in float32 or better, for any leading axes; the state may have the first
-        of them too, one for each of several networks.
+        The weights have no gradient, are float32 or better, and have the same leading axes. In a
+        stack of networks the first axis counts these, and the state has it too.
         """
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
-        """Refuse losses ``[J]`` of a fresh network that the method cannot weigh."""
+        """Raise if the method cannot weight the losses ``[J]`` of a fresh network."""
         return
 
     def quality(self, front: Front) -> float:
-        """Return how good a network is by its validation front; that of the best epoch is kept.
+        """Return the quality of a validation front, by which the best epoch is selected.
 
-        Its hypervolume; while that is 0, minus how far the front is from the reference point; of
-        more objectives than a hypervolume is known for, minus the mean of the weighted losses.
+        It is the hypervolume; while that is 0, minus the distance to the reference point; with too
+        many objectives for a hypervolume, minus the mean of the weighted losses.
         """
-        reached = hypervolume(front)
-        if np.isnan(reached):
+        volume = hypervolume(front)
+        if np.isnan(volume):
             return -float((front.rays * front.values).sum(axis=1).mean())
         beyond = np.nan_to_num(front.values - front.reference, nan=np.inf, posinf=np.inf)
-        return reached if reached > 0 else -float(beyond.clip(min=0).sum(axis=1).min())
+        # without the distance, epochs before the first point inside the reference would all be 0
+        return volume if volume > 0 else -float(beyond.clip(min=0).sum(axis=1).min())
 
     def report(self, state: State) -> dict[str, float]:
-        """What there is to say of a training when it ends, by name."""
+        """Return numbers about a finished training, by name; `run.json` records them."""
         return {}
 
 
-def like_losses(weights: Tensor, losses: Tensor) -> Tensor:
-    """Weights in the losses' shape and type, float32 at least."""
+def expand_weights(weights: Tensor, losses: Tensor) -> Tensor:
+    """Return weights with the shape and type of the losses, float32 at least."""
     return weights.to(torch.promote_types(losses.dtype, torch.float32)).expand_as(losses)
 
 
-def largest_of(gaps: Tensor, before: Tensor) -> Tensor:
-    """The largest certificate so far, one for each network."""
+def update_largest_gap(gaps: Tensor, before: Tensor) -> Tensor:
+    """Return the largest gap of a solver so far, one for each network of a stack."""
     return torch.maximum(before, gaps.reshape(*before.shape, -1).amax(dim=-1).to(before))
 
 
-def refuse_losses(
+def require_positive_losses(
     losses: Tensor, names: Sequence[str], why: str, way_out: str, *, zero: bool
 ) -> None:
-    """Refuse a loss below 0, or not above it, before training."""
+    """Raise for a loss below 0, or for one of 0 unless `zero` allows it."""
     for name, loss in zip(names, losses.tolist(), strict=True):
-        if not (loss >= 0 if zero else loss > 0):
+        if not (loss >= 0 if zero else loss > 0):  # "not", so that NaN raises too
             raise ConfigurationError(
                 f"{why}, found {loss:g} for `{name}` on the first batch: {way_out}"
             )
@@ -129,7 +130,7 @@ class DirichletRays(Method):
     """A method that draws its rays from a Dirichlet distribution, for one network.
 
     Args:
-        alpha: its parameter, one number or one per objective.
+        alpha: the Dirichlet parameter, one number or one per objective.
         stratified: spread the rays of a step over the distribution, see `stratified_rays`.
 
     >>> from dataclasses import dataclass
@@ -164,8 +165,8 @@ class DirichletRays(Method):
 class FixedRays(Method):
     """A method that trains a separate network for each of a few rays.
 
-    A subclass says which rays in `fixed_rays`, and how the losses are weighed in `weights`. The
-    front has one point per network.
+    A subclass returns the rays in `fixed_rays` and weights the losses in `weights`. The front has
+    one point per network.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, kw_only=True)
@@ -184,7 +185,7 @@ class FixedRays(Method):
 
     @abstractmethod
     def fixed_rays(self, objectives: int) -> Tensor:
-        """The rays ``[K, J]``, one network each."""
+        """Return the rays ``[K, J]``, one per network."""
 
     def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
         raise ConfigurationError(

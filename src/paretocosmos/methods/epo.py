@@ -10,9 +10,9 @@ from paretocosmos.methods.base import (
     DirichletRays,
     Gram,
     State,
-    largest_of,
-    like_losses,
-    refuse_losses,
+    expand_weights,
+    require_positive_losses,
+    update_largest_gap,
 )
 from paretocosmos.pareto.solvers import epo
 
@@ -57,13 +57,13 @@ class Epo(DirichletRays):
         after = {
             "steps": state["steps"] + unsolved.shape[-1],
             "infeasible": state["infeasible"] + unsolved.sum(dim=-1),
-            "gap": largest_of(gap, state["gap"]),
+            "gap": update_largest_gap(gap, state["gap"]),
         }
-        return like_losses(losses.shape[-1] * solved.weights, losses), after
+        return expand_weights(losses.shape[-1] * solved.weights, losses), after
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
         way_out = "add a constant to it, or use another method, such as `cosmos` or `linear`"
-        refuse_losses(losses, names, "`epo` needs positive losses", way_out, zero=False)
+        require_positive_losses(losses, names, "`epo` needs positive losses", way_out, zero=False)
 
     def report(self, state: State) -> dict[str, float]:
         steps = max(float(state["steps"]), 1.0)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods.base import DirichletRays, FixedRays, Gram, State, like_losses
+from paretocosmos.methods.base import DirichletRays, FixedRays, Gram, State, expand_weights
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.pareto.scalarize import apply_floor
@@ -27,7 +27,7 @@ class Linear(DirichletRays):
 
     Args:
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
-        floor: what every loss weighs at least; the network hears the ray as it is.
+        floor: the least weight of a loss; the network still gets the ray itself.
         stratified: spread the rays of a step over the distribution.
 
     >>> import torch
@@ -41,7 +41,7 @@ class Linear(DirichletRays):
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
-        return like_losses(apply_floor(rays, self.floor), losses), state
+        return expand_weights(apply_floor(rays, self.floor), losses), state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Uniform(FixedRays):
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
-        return like_losses(torch.full_like(rays, 1 / losses.shape[-1]), losses), state
+        return expand_weights(torch.full_like(rays, 1 / losses.shape[-1]), losses), state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ class SingleTask(FixedRays):
     to see how much an objective can be lowered at all; avoid as a front: its networks know nothing
     of the other objectives.
 
-    Paper: Caruana 1997, "Multitask Learning", for what is lost and won against it.
+    Paper: Caruana 1997, "Multitask Learning", compares with it.
 
     >>> SingleTask().fixed_rays(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -93,11 +93,12 @@ class SingleTask(FixedRays):
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
-        return like_losses(rays, losses), state
+        return expand_weights(rays, losses), state
 
     def quality(self, front: Front) -> float:
-        own = np.where(front.rays > 0, front.values, 0.0)  # another objective may have no number
-        return -float((front.rays * own).sum(axis=1).min())
+        # 0 * NaN is NaN: other objectives may be undefined for a network that ignores them
+        values = np.where(front.rays > 0, front.values, 0.0)
+        return -float((front.rays * values).sum(axis=1).min())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +117,7 @@ class Separate(FixedRays):
 
     Args:
         networks: K; at least J + 1 are trained where J is above 2.
-        floor: f, what every loss weighs at least.
+        floor: f, the least weight of a loss.
 
     >>> Separate(networks=3).fixed_rays(2)
     tensor([[0.9088, 0.0912],
@@ -134,19 +135,19 @@ class Separate(FixedRays):
     def fixed_rays(self, objectives: int) -> Tensor:
         if objectives <= 2:
             return even_rays(self.networks, objectives)
-        parts = [torch.eye(objectives), torch.full((1, objectives), 1 / objectives)]
-        more = self.networks - objectives - 1
-        if more > 0:
+        rays = [torch.eye(objectives), torch.full((1, objectives), 1 / objectives)]
+        count = self.networks - objectives - 1
+        if count > 0:
             # a single even ray would be the centre again
-            parts.append(even_rays(max(more, 2), objectives)[:more])
-        return torch.cat(parts)
+            rays.append(even_rays(max(count, 2), objectives)[:count])
+        return torch.cat(rays)
 
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
-        return like_losses(apply_floor(rays, self.floor), losses), state
+        return expand_weights(apply_floor(rays, self.floor), losses), state
 
     def quality(self, front: Front) -> float:
         shares = apply_floor(torch.tensor(front.rays), self.floor).numpy()
-        values = np.where(shares > 0, front.values, 0.0)  # another objective may have no number
+        values = np.where(shares > 0, front.values, 0.0)  # 0 * NaN is NaN, as in `SingleTask`
         return -float((shares * values).sum(axis=1).min())

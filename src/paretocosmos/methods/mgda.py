@@ -12,9 +12,9 @@ from paretocosmos.methods.base import (
     FixedRays,
     Gram,
     State,
-    largest_of,
-    like_losses,
-    refuse_losses,
+    expand_weights,
+    require_positive_losses,
+    update_largest_gap,
 )
 from paretocosmos.pareto.solvers import min_norm
 
@@ -68,16 +68,17 @@ class Mgda(FixedRays):
             scale = scale * losses.detach()
         if self.normalisation in ("l2", "loss+"):
             scale = scale * products.diagonal(dim1=-2, dim2=-1).sqrt()
-        # what has no scale is left as it is
-        scale = torch.where(scale == 0, 1.0, scale)
+        scale = torch.where(scale == 0, 1.0, scale)  # a loss or gradient of 0 cannot divide
         solved = min_norm(products / (scale.unsqueeze(-1) * scale.unsqueeze(-2)))
-        return like_losses(solved.weights, losses), {"gap": largest_of(solved.gap, state["gap"])}
+        return expand_weights(solved.weights, losses), {
+            "gap": update_largest_gap(solved.gap, state["gap"])
+        }
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
         if self.normalisation in ("loss", "loss+"):
             why = "`mgda` divides by the losses, which must be at least 0"
             way_out = "set `normalisation` to `l2` or `none`"
-            refuse_losses(losses, names, why, way_out, zero=True)
+            require_positive_losses(losses, names, why, way_out, zero=True)
 
     def report(self, state: State) -> dict[str, float]:
         return {"largest_gap": float(state["gap"])}

@@ -12,9 +12,9 @@ from paretocosmos.methods.base import (
     FixedRays,
     Gram,
     State,
-    largest_of,
-    like_losses,
-    refuse_losses,
+    expand_weights,
+    require_positive_losses,
+    update_largest_gap,
 )
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.pareto.solvers import min_norm
@@ -66,7 +66,7 @@ class ParetoMtl(FixedRays):
 
     def init(self, objectives: int) -> State:
         return {
-            "rays": even_rays(self.networks, objectives),  # where the step runs
+            "rays": even_rays(self.networks, objectives),  # in the state to be on the device
             "searching": torch.ones(()),
             "steps_searching": torch.zeros(()),
             "reached_cone": torch.zeros(()),
@@ -83,46 +83,53 @@ class ParetoMtl(FixedRays):
     ) -> tuple[Tensor, State]:
         objectives = losses.shape[-1]
         values, products = losses.detach().double(), gram().double()
-        before = state["searching"]  # one number, or one for each of several networks
-        axes = losses.ndim - 1 - before.ndim
-        every = state["rays"].to(rays.dtype)[(..., *[None] * axes, slice(None), slice(None))]
-        own_ray = rays.unsqueeze(-2)
-        constraints = _unit(every.to(values)) - _unit(own_ray.to(values))  # [..., K, J]
-        above = (constraints @ values.unsqueeze(-1)).squeeze(-1) > 0  # ‖L‖ > 0 changes no sign
-        active = above & (every != own_ray).any(dim=-1)  # w_k is 0, but for rounding
+        searching = state["searching"]  # one number, or one for each network of a stack
+        axes = losses.ndim - 1 - searching.ndim
+        all_rays = state["rays"].to(rays.dtype)[(..., *[None] * axes, slice(None), slice(None))]
+        ray = rays.unsqueeze(-2)
+        unit_rays, unit_ray = _normalize_rays(all_rays.to(values)), _normalize_rays(ray.to(values))
+        constraints = unit_rays - unit_ray  # w_j, [..., K, J]
+        # A: the paper divides by ‖L‖ > 0, which changes no sign
+        violated = (constraints @ values.unsqueeze(-1)).squeeze(-1) > 0
+        active = violated & (all_rays != ray).any(dim=-1)  # w_k is 0, but for rounding
 
-        # what is inactive stands for a vector that is in the hull anyway, and so changes nothing
+        # shapes must not depend on values in a trace, so an inactive constraint is replaced by a
+        # vector that is in the hull anyway, which leaves the hull as it is
         first = active.double().argmax(dim=-1)[..., None, None]
-        some = constraints.gather(-2, first.expand(*first.shape[:-1], objectives))
-        searching = torch.where(active.unsqueeze(-1), constraints, some)
-        own = torch.eye(objectives, dtype=values.dtype, device=values.device)
-        own = own.expand(*values.shape[:-1], -1, -1)
-        descending = torch.where(active.unsqueeze(-1), constraints, own[..., :1, :])
-        flat = objectives == 2  # all lie in the plane of two gradients
-        search, gap = _combined(searching, products, plane=flat)
-        descend, other_gap = _combined(torch.cat([own, descending], dim=-2), products, plane=flat)
-        size = descend.abs().sum(dim=-1, keepdim=True)
-        descend = torch.where(size > 0, objectives * descend / size, 0.0)
+        active_row = constraints.gather(-2, first.expand(*first.shape[:-1], objectives))
+        search_rows = torch.where(active.unsqueeze(-1), constraints, active_row)
+        eye = torch.eye(objectives, dtype=values.dtype, device=values.device)
+        eye = eye.expand(*values.shape[:-1], -1, -1)
+        descent_rows = torch.where(active.unsqueeze(-1), constraints, eye[..., :1, :])
+        descent_rows = torch.cat([eye, descent_rows], dim=-2)
+        plane = objectives == 2  # all vectors lie in the plane of two gradients
+        search, search_gap = _solve_min_norm(search_rows, products, plane=plane)
+        descent, descent_gap = _solve_min_norm(descent_rows, products, plane=plane)
+        size = descent.abs().sum(dim=-1, keepdim=True)
+        descent = torch.where(size > 0, objectives * descent / size, 0.0)
 
         # a network, not a group of rays, leaves the first stage
         inside = ~active.any(dim=-1)
-        left = inside.reshape(*before.shape, -1).any(dim=-1)
-        mode = before.reshape(*before.shape, *[1] * (axes + 1))
-        # a batch in the cone has no gradient; what moves then is Adam's momentum
-        found = torch.where(inside.unsqueeze(-1), 0.0, search)
-        weights = torch.where(mode > 0, found, descend)
+        arrived = inside.reshape(*searching.shape, -1).any(dim=-1)
+        stage = searching.reshape(*searching.shape, *[1] * (axes + 1))
+        # a batch in the cone has no gradient: only Adam's momentum moves the network
+        search = torch.where(inside.unsqueeze(-1), 0.0, search)
+        weights = torch.where(stage > 0, search, descent)
+        gap = torch.where(stage[..., 0] > 0, search_gap, descent_gap)
         after = {
             "rays": state["rays"],
-            "searching": torch.where(left, 0.0, before),
-            "steps_searching": state["steps_searching"] + before,
-            "reached_cone": torch.where(left & (before > 0), 1.0, state["reached_cone"]),
-            "gap": largest_of(torch.where(mode[..., 0] > 0, gap, other_gap), state["gap"]),
+            "searching": torch.where(arrived, 0.0, searching),
+            "steps_searching": state["steps_searching"] + searching,
+            "reached_cone": torch.where(arrived & (searching > 0), 1.0, state["reached_cone"]),
+            "gap": update_largest_gap(gap, state["gap"]),
         }
-        return like_losses(weights, losses), after
+        return expand_weights(weights, losses), after
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
         way_out = "add a constant to it, or use another method, such as `linear`"
-        refuse_losses(losses, names, "`pareto_mtl` needs losses of at least 0", way_out, zero=True)
+        require_positive_losses(
+            losses, names, "`pareto_mtl` needs losses of at least 0", way_out, zero=True
+        )
 
     def report(self, state: State) -> dict[str, float]:
         return {
@@ -132,12 +139,18 @@ class ParetoMtl(FixedRays):
         }
 
 
-def _unit(rays: Tensor) -> Tensor:
+def _normalize_rays(rays: Tensor) -> Tensor:
     unit: Tensor = rays / torch.linalg.vector_norm(rays, dim=-1, keepdim=True)
     return unit
 
 
-def _combined(rows: Tensor, products: Tensor, *, plane: bool) -> tuple[Tensor, Tensor]:
-    """Rows of weights ``[..., n, J]`` to the shortest vector in their hull, and its gap."""
+def _solve_min_norm(rows: Tensor, products: Tensor, *, plane: bool) -> tuple[Tensor, Tensor]:
+    """Return the weights of the shortest vector in the hull of combined gradients, and its gap.
+
+    Args:
+        rows: the combinations, ``[..., n, J]``.
+        products: the Gram matrix of the gradients, ``[..., J, J]``.
+        plane: set if all combinations lie in one plane, where the solution has a closed form.
+    """
     solved = min_norm(rows @ products @ rows.mT, plane=plane)
     return (solved.weights.unsqueeze(-2) @ rows).squeeze(-2), solved.gap

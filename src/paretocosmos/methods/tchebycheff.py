@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods.base import DirichletRays, Gram, State, like_losses, refuse_losses
+from paretocosmos.methods.base import (
+    DirichletRays,
+    Gram,
+    State,
+    expand_weights,
+    require_positive_losses,
+)
 from paretocosmos.pareto.scalarize import tchebycheff_weights
 
 
@@ -38,11 +44,13 @@ class Tchebycheff(DirichletRays):
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
-        return like_losses(tchebycheff_weights(losses.detach(), rays), losses), state
+        return expand_weights(tchebycheff_weights(losses.detach(), rays), losses), state
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
         way_out = "add a constant to it, or use another method, such as `linear`"
-        refuse_losses(losses, names, "`tchebycheff` needs losses of at least 0", way_out, zero=True)
+        require_positive_losses(
+            losses, names, "`tchebycheff` needs losses of at least 0", way_out, zero=True
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +91,9 @@ class SmoothTchebycheff(DirichletRays):
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
         weights = tchebycheff_weights(losses.detach(), rays, smoothing=self.smoothing)
-        return like_losses(weights, losses), state
+        return expand_weights(weights, losses), state
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
         why = "`smooth_tchebycheff` needs losses of at least 0"
         way_out = "add a constant to it, or use another method, such as `linear`"
-        refuse_losses(losses, names, why, way_out, zero=True)
+        require_positive_losses(losses, names, why, way_out, zero=True)

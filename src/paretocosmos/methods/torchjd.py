@@ -14,87 +14,93 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, MissingExtraError, unknown
-from paretocosmos.methods.base import DirichletRays, Gram, Method, State, like_losses
+from paretocosmos.methods.base import DirichletRays, Gram, Method, State, expand_weights
 
-# As TorchJD has them: below the first a Gram matrix is 0; the second makes it definite.
-NO_GRADIENT, RIDGE = 1e-4, 1e-4
-SLACK = 1e-12
+# TorchJD's defaults (`norm_eps`, `reg_eps`): a Gram matrix below the first counts as 0; the second,
+# on the diagonal, makes it positive definite.
+NORM_EPS, REG_EPS = 1e-4, 1e-4
+# Rounding errors below this neither enter nor leave the active set.
+TOLERANCE = 1e-12
 
 Numbers = NDArray[np.float64]
 
 
-def project(vectors: Tensor, gram: Tensor) -> Tensor:
-    r"""Weights of the projections of combinations of gradients onto the cone that harms none.
+def project_onto_dual_cone(vectors: Tensor, gram: Tensor) -> Tensor:
+    r"""Project combinations of gradients onto the dual cone, where no step raises a loss.
 
     .. math:: \arg\min_v v^\top G v \quad\text{subject to}\quad v \ge u
 
-    for every row u (Quinton and Rey 2024, proposition 1).
+    for every row u (Quinton and Rey 2024, proposition 1). Passed to TorchJD as its projector, in
+    place of one that needs a QP solver as another dependency.
 
     Args:
         vectors: the rows u, ``[..., J]``.
         gram: G, the Gram matrix of the gradients ``[J, J]``.
 
     >>> conflict = torch.tensor([[1.0, -0.5], [-0.5, 1.0]])
-    >>> project(torch.tensor([[1.0, 0.0]]), conflict).round(decimals=2)
+    >>> project_onto_dual_cone(torch.tensor([[1.0, 0.0]]), conflict).round(decimals=2)
     tensor([[1.0000, 0.5000]])
     """
     matrix = gram.detach().cpu().double().numpy()
     trace = float(np.trace(matrix))
-    matrix = matrix / trace if trace > NO_GRADIENT**2 else np.zeros_like(matrix)
-    matrix = matrix + RIDGE * np.eye(len(matrix))
+    matrix = matrix / trace if trace > NORM_EPS**2 else np.zeros_like(matrix)
+    matrix = matrix + REG_EPS * np.eye(len(matrix))
     rows = vectors.detach().cpu().double().numpy().reshape(-1, len(matrix))
-    found = np.stack([row + _raised(matrix, matrix @ row) for row in rows])
-    return torch.from_numpy(found).to(gram).reshape(vectors.shape)
+    # v = u + s with s >= 0, which turns the problem into a non-negative one
+    projected = np.stack([row + _solve_nonnegative_quadratic(matrix, matrix @ row) for row in rows])
+    return torch.from_numpy(projected).to(gram).reshape(vectors.shape)
 
 
-def _raised(matrix: Numbers, pull: Numbers) -> Numbers:
-    """What to add: argmin of s·Gs / 2 + s·p over s >= 0, by Lawson and Hanson's active sets."""
-    raised = np.zeros_like(pull)
-    free = np.zeros(len(pull), dtype=bool)
-    for _ in range(3 * len(pull)):
-        gain = np.where(free, -np.inf, -(matrix @ raised + pull))
-        if gain.max() <= SLACK:
+def _solve_nonnegative_quadratic(matrix: Numbers, linear: Numbers) -> Numbers:
+    """Minimise s·Gs / 2 + s·p over s >= 0 with the active-set method of Lawson and Hanson 1974."""
+    solution = np.zeros_like(linear)
+    free = np.zeros(len(linear), dtype=bool)  # the passive set P, where s may be above 0
+    for _ in range(3 * len(linear)):  # their bound on the iterations of NNLS
+        gain = np.where(free, -np.inf, -(matrix @ solution + linear))
+        if gain.max() <= TOLERANCE:
             break
         free[gain.argmax()] = True
         while True:
-            best = np.zeros_like(raised)
-            best[free] = np.linalg.solve(matrix[np.ix_(free, free)], -pull[free])
-            if best[free].min(initial=np.inf) > 0:
+            candidate = np.zeros_like(solution)
+            candidate[free] = np.linalg.solve(matrix[np.ix_(free, free)], -linear[free])
+            if candidate[free].min(initial=np.inf) > 0:
                 break
-            out = free & (best <= 0)
-            step = (raised[out] / (raised[out] - best[out] + SLACK)).min()
-            raised = raised + step * (best - raised)
-            free &= raised > SLACK
-        raised = best
-    return raised
+            # go as far as s >= 0 allows, and fix at 0 whatever reached it
+            negative = free & (candidate <= 0)
+            length = solution[negative] - candidate[negative] + TOLERANCE
+            step = (solution[negative] / length).min()
+            solution = solution + step * (candidate - solution)
+            free &= solution > TOLERANCE
+        solution = candidate
+    return solution
 
 
-# How their classes call a preference; the ray is given for it.
+# TorchJD's names of arguments that are a preference: they get the ray.
 PREFERENCES = ("pref_vector", "weights")
-# Of theirs, what is a tensor or an object, and no setting.
+# TorchJD's arguments that are tensors or objects, and so no settings.
 OBJECTS = ("projector", "reference")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TorchJd(DirichletRays):
-    r"""What TorchJD's aggregator or scalariser weighs, for one network that is given every ray.
+    r"""The weights of one of TorchJD's aggregators or scalarizers, for one conditioned network.
 
-    One that takes a preference is given the ray: `UPGrad`, `DualProj`, `AlignedMTL`, `COSMOS`,
+    A class that takes a preference gets the ray: `UPGrad`, `DualProj`, `AlignedMTL`, `COSMOS`,
     `PBI`, `STCH`. The weights w of any other are multiplied by it:
 
     .. math:: J \, r_j \, w_j
 
-    so that `Mean` is `linear`. An aggregator is asked for weights with the Gram matrix of the
-    gradients over all parameters, a scalariser with the losses.
+    so that `Mean` is `linear`. An aggregator computes its weights from the Gram matrix of the
+    gradients over all parameters, a scalarizer from the losses.
 
     Args:
         part: the name of the class.
-        options: what it is built with.
+        options: its arguments.
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
         stratified: spread the rays of a step over the distribution.
     """
 
-    traceable: ClassVar[bool] = False  # theirs decide in Python, and leave the device
+    traceable: ClassVar[bool] = False  # TorchJD branches in Python and moves tensors to the CPU
 
     part: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -106,140 +112,138 @@ class TorchJd(DirichletRays):
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
         count = losses.shape[-1]
-        given = losses.detach().reshape(-1, count)
-        matrices = None if _scalarises(self.part) else gram().reshape(-1, count, count)
-        every = []
-        # some of theirs draw numbers: a step draws the same again where a training is resumed
+        rows = losses.detach().reshape(-1, count)
+        grams = None if _is_scalarizer(self.part) else gram().reshape(-1, count, count)
+        weights = []
+        # Some classes draw random numbers. The seed is the number of the step, so that a resumed
+        # training draws what an uninterrupted one would.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(state["steps"].max()))
-            for place, ray in enumerate(rays.reshape(-1, count).expand(len(given), count)):
-                matrix = None if matrices is None else matrices[place]
-                every.append(self._weights_at(given[place], ray.to(given), matrix))
+            for index, ray in enumerate(rays.reshape(-1, count).expand(len(rows), count)):
+                matrix = None if grams is None else grams[index]
+                weights.append(self._compute_ray_weights(rows[index], ray.to(rows), matrix))
         after = {"steps": state["steps"] + 1}
-        return like_losses(torch.stack(every).reshape(losses.shape), losses), after
+        return expand_weights(torch.stack(weights).reshape(losses.shape), losses), after
 
-    def _weights_at(self, losses: Tensor, ray: Tensor, gram: Tensor | None) -> Tensor:
-        """Those of one ray ``[J]``."""
-        kind = class_of(self.part)
-        own = _preference(kind)
-        given: dict[str, Any] = {} if own is None else {own: ray}
-        if "projector" in inspect.signature(kind).parameters:
-            given["projector"] = project
-        built = kind(**self.options, **given)
+    def _compute_ray_weights(self, losses: Tensor, ray: Tensor, gram: Tensor | None) -> Tensor:
+        """Compute the weights ``[J]`` of one ray ``[J]``."""
+        torchjd_class = get_class(self.part)
+        parameters = inspect.signature(torchjd_class).parameters
+        preference = next((name for name in PREFERENCES if name in parameters), None)
+        arguments: dict[str, Any] = {} if preference is None else {preference: ray}
+        if "projector" in parameters:
+            arguments["projector"] = project_onto_dual_cone
+        weighting = torchjd_class(**self.options, **arguments)
         if gram is None:
+            # a scalarizer returns one number: its gradient by the losses is their weights
             with torch.enable_grad():
                 leaf = losses.clone().requires_grad_()
-                (found,) = torch.autograd.grad(built(leaf), leaf)
+                (weights,) = torch.autograd.grad(weighting(leaf), leaf)
         else:
-            found = built.gramian_weighting(gram)
-        return found if own is not None else len(ray) * ray * found
+            weights = weighting.gramian_weighting(gram)
+        return weights if preference is not None else len(ray) * ray * weights
 
 
-def adapted(part: str) -> Callable[..., Method]:
-    """What builds the method of TorchJD's class of that name; its settings are that class's.
+def adapt_class(name: str) -> Callable[..., Method]:
+    """Return a function that builds the method of a TorchJD class, whose arguments are settings.
 
-    A setting of theirs that is called as one of ours has the class's name before it:
-    ``fairgrad_alpha``.
+    If an argument of TorchJD has the name of one of our settings, the class's name is put before
+    it: ``fairgrad_alpha``.
     """
-    kind = class_of(part)
-    ours = {"alpha": DirichletRays.alpha, "stratified": DirichletRays.stratified}
-    theirs = {
-        f"{part.lower()}_{name}" if name in ours else name: name
-        for name in inspect.signature(kind).parameters
-        if name not in (*PREFERENCES, *OBJECTS)
+    parameters = inspect.signature(get_class(name)).parameters
+    ray_settings = {"alpha": DirichletRays.alpha, "stratified": DirichletRays.stratified}
+    arguments = {  # the name of the setting -> TorchJD's name
+        f"{name.lower()}_{argument}" if argument in ray_settings else argument: argument
+        for argument in parameters
+        if argument not in (*PREFERENCES, *OBJECTS)
     }
+    empty = inspect.Parameter.empty
 
-    taken = inspect.signature(kind).parameters
-
-    def needed(name: str) -> bool:
-        return taken[name].default is inspect.Parameter.empty
-
-    def build(**given: Any) -> Method:
-        absent = [called for called, name in theirs.items() if needed(name) and called not in given]
-        if absent:
-            raise ConfigurationError(
-                f"`torchjd:{part}` needs `{absent[0]}`, which has no default: pass it in `settings`"
-            )
-        options = {name: given.pop(called) for called, name in theirs.items() if called in given}
-        made = TorchJd(part=part, options=options, **given)
+    def build(**settings: Any) -> Method:
+        for setting, argument in arguments.items():
+            if parameters[argument].default is empty and setting not in settings:
+                raise ConfigurationError(
+                    f"`torchjd:{name}` needs `{setting}`, which has no default: pass it in "
+                    "`settings`"
+                )
+        options = {arguments[key]: settings.pop(key) for key in arguments if key in settings}
+        method = TorchJd(part=name, options=options, **settings)
+        # TorchJD validates its arguments when it is called: raise now rather than in the first step
         ray = torch.full((2,), 0.5)
         try:
-            made.weights(torch.ones(2), ray, lambda: torch.eye(2), made.init(2))
+            method.weights(torch.ones(2), ray, lambda: torch.eye(2), method.init(2))
         except (ImportError, TypeError, ValueError) as error:
-            raise ConfigurationError(f"`torchjd:{part}` cannot be used: {error}") from error
-        return made
+            raise ConfigurationError(f"`torchjd:{name}` cannot be used: {error}") from error
+        return method
 
-    build.__doc__ = f"TorchJD's {part}, with the ray as the preference."
+    defaults = ray_settings | {key: parameters[arguments[key]].default for key in arguments}
+    # the registry reads settings and their types from the signature, as it does for a class
+    build.__doc__ = f"TorchJD's {name}, with the ray as the preference."
     build.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [_keyword(name, default) for name, default in ours.items()]
-        + [_keyword(called, taken[name].default) for called, name in theirs.items()]
+        [
+            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for key, default in defaults.items()
+        ]
     )
-    hints = {one.name: one.type for one in dataclasses.fields(DirichletRays) if one.name in ours}
-    build.__annotations__ = {**hints, **dict.fromkeys(theirs, float | str)}
+    hints = {field.name: field.type for field in dataclasses.fields(DirichletRays)}
+    build.__annotations__ = {
+        **{key: hints[key] for key in ray_settings},
+        **dict.fromkeys(arguments, float | str),
+    }
     return build
 
 
-def _keyword(name: str, default: object) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
-
-
-def class_of(part: str) -> Any:
-    """TorchJD's class of that name, if it can be a method here."""
+def get_class(name: str) -> Any:
+    """Return TorchJD's class of that name if it can be a method here."""
     for package in ("scalarization", "aggregation"):
-        kind = getattr(_torchjd(part, package), part, None)
-        if isinstance(kind, type):
-            why = _refusal(kind, part)
-            if why is None:
-                return kind
+        candidate = getattr(_import_torchjd(name, package), name, None)
+        if isinstance(candidate, type):
+            obstacle = _find_obstacle(candidate, name)
+            if obstacle is None:
+                return candidate
             raise ConfigurationError(
-                f"`torchjd:{part}` cannot be a method here, because it {why}: use one of "
-                f"{', '.join(accepted())}"
+                f"`torchjd:{name}` cannot be a method here, because it {obstacle}: use one of "
+                f"{', '.join(list_usable_classes())}"
             )
-    raise unknown("part of torchjd", part, accepted())
+    raise unknown("part of torchjd", name, list_usable_classes())
 
 
-def accepted() -> list[str]:
-    """The names of TorchJD's classes that can be methods here."""
-    # a name of both is a scalariser, which costs no Gram matrix
-    every = (_torchjd("methods", package) for package in ("aggregation", "scalarization"))
-    found = {name: getattr(package, name) for package in every for name in package.__all__}
-    return sorted(name for name, kind in found.items() if _refusal(kind, name) is None)
+def list_usable_classes() -> list[str]:
+    """List the names of TorchJD's classes that can be methods here."""
+    # scalarizers last: where both packages have a name, these win, since they need no Gram matrix
+    packages = [_import_torchjd("methods", name) for name in ("aggregation", "scalarization")]
+    classes = {name: getattr(package, name) for package in packages for name in package.__all__}
+    return sorted(name for name, cls in classes.items() if _find_obstacle(cls, name) is None)
 
 
-def _refusal(kind: Any, part: str) -> str | None:
-    """Why a class cannot be a method; `None` if it can."""
+def _find_obstacle(cls: Any, name: str) -> str | None:
+    """Return the reason why a class cannot be a method, or `None`."""
     from torchjd import Stateful
     from torchjd.aggregation import Aggregator, GramianWeightedAggregator
     from torchjd.scalarization import Scalarizer
 
-    if kind in (Aggregator, GramianWeightedAggregator, Scalarizer) or inspect.isabstract(kind):
+    if cls in (Aggregator, GramianWeightedAggregator, Scalarizer) or inspect.isabstract(cls):
         return "is a base class"
-    if not issubclass(kind, Aggregator | Scalarizer):
-        return "is neither an aggregator nor a scalariser"
-    if part == "Krum":
-        return "picks gradients of workers of which some may lie, not of objectives"
-    if part == "Constant":
-        return "has weights of its own, where a ray is given"
-    if issubclass(kind, Stateful):
+    if not issubclass(cls, Aggregator | Scalarizer):
+        return "is neither an aggregator nor a scalarizer"
+    if name == "Krum":
+        return "picks gradients of workers, some of which may lie, not of objectives"
+    if name == "Constant":
+        return "has fixed weights, which would ignore the ray"
+    if issubclass(cls, Stateful):
         return "keeps a state between steps, which no checkpoint would have"
-    if issubclass(kind, Aggregator) and not issubclass(kind, GramianWeightedAggregator):
-        return "reads the whole Jacobian, of which a method sees the Gram matrix"
+    if issubclass(cls, Aggregator) and not issubclass(cls, GramianWeightedAggregator):
+        return "needs the Jacobian, and a method sees only its Gram matrix"
     return None
 
 
-def _scalarises(part: str) -> bool:
+def _is_scalarizer(name: str) -> bool:
     from torchjd.scalarization import Scalarizer
 
-    return issubclass(class_of(part), Scalarizer)
+    return issubclass(get_class(name), Scalarizer)
 
 
-def _preference(kind: Any) -> str | None:
-    """What its argument for a preference is called, if it has one."""
-    taken = inspect.signature(kind).parameters
-    return next((name for name in PREFERENCES if name in taken), None)
-
-
-def _torchjd(part: str, package: str) -> Any:
+def _import_torchjd(name: str, package: str) -> Any:
     if importlib.util.find_spec("torchjd") is None:
-        raise MissingExtraError("torchjd", "torchjd", f"`torchjd:{part}`")
+        raise MissingExtraError("torchjd", "torchjd", f"`torchjd:{name}`")
     return importlib.import_module(f"torchjd.{package}")

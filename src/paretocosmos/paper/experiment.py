@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from paretocosmos import registry
 from paretocosmos._version import __version__
-from paretocosmos.config.settings import distribute
+from paretocosmos.config.settings import split_settings
 from paretocosmos.config.training import Training
 from paretocosmos.errors import (
     BenchmarkWarning,
@@ -421,7 +421,7 @@ def find_differences(
         f"problem.{key}": value for key, value in get_problem_defaults(experiment.problem).items()
     }
     # lenient: the paper's settings include some of networks that the method does not have
-    asked_for = distribute(
+    asked_for = split_settings(
         defaults | experiment.asked, owners | {"training": Training}, lenient=True
     )
     for role, values in asked_for.items():

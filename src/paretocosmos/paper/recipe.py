@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paretocosmos.config.settings import paper_settings
+from paretocosmos.config.settings import get_paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.files import user_path
 from paretocosmos.io.schema import MOST, PROTOCOLS
@@ -67,7 +67,7 @@ class Experiment:
         >>> Experiment("adult", "cosmos", settings={"alpha": 1.2}, epochs=1).asked["penalty"]
         0.01
         """
-        usual = paper_settings(self.problem, self.method) if self.preset == "paper" else {}
+        usual = get_paper_settings(self.problem, self.method) if self.preset == "paper" else {}
         return usual | self.changed
 
     @property
@@ -253,7 +253,7 @@ def _build_recipe(name: str, file: "RecipeFile") -> Recipe:
         for problem, protocol, method, values in combinations:
             settings = grid.settings | dict(zip(grid.vary, values, strict=True))
             defaults = get_problem_defaults(problem)
-            defaults |= paper_settings(problem, method) if grid.preset == "paper" else {}
+            defaults |= get_paper_settings(problem, method) if grid.preset == "paper" else {}
             # a setting that is the paper's makes no other experiment, so that recipes share runs
             changed = {key: value for key, value in settings.items() if defaults.get(key) != value}
             experiment = Experiment(problem, method, protocol, changed, preset=grid.preset)

@@ -12,11 +12,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from paretocosmos import registry
 from paretocosmos.config.presets import NETWORKS
 from paretocosmos.config.settings import (
-    distribute,
-    pair_of,
-    pairs,
-    paper_network,
-    paper_settings,
+    get_pair,
+    get_pairs,
+    get_paper_network,
+    get_paper_settings,
+    split_settings,
 )
 from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, unknown
@@ -178,7 +178,10 @@ def _list_third_party(grids: Sequence[Grid]) -> Iterator[tuple[str, str]]:
 def _find_mistakes(grid: Grid, index: int) -> Iterator[str]:
     """Yield unknown names, settings that are not accepted, and settings that are there twice."""
     usable: dict[str, list[str]] = {"problems": [], "methods": []}
-    for key, names, more in (("problems", grid.problems, ()), ("methods", grid.methods, pairs())):
+    for key, names, more in (
+        ("problems", grid.problems, ()),
+        ("methods", grid.methods, get_pairs()),
+    ):
         builtin = [*registry.names(key), *more]
         for name in names:
             try:
@@ -206,7 +209,7 @@ def _find_setting_mistakes(
     preset: str, problem: str, method: str, key: str, value: Any
 ) -> Iterator[str]:
     """Check that a setting is one of the problem, the method, the network or the training."""
-    pair = pair_of(method)
+    pair = get_pair(method)
     method_class = registry.find("methods", method if pair is None else pair[0])
     owners = {
         "training": Training,
@@ -227,9 +230,9 @@ def _find_setting_mistakes(
             yield str(unknown("setting", key, parameters | network))
         return
     try:
-        changed = distribute({key: value}, owners)
-        paper = paper_settings(problem, method) if preset == "paper" else {}
-        usual = distribute(paper, owners, lenient=True)
+        changed = split_settings({key: value}, owners)
+        paper = get_paper_settings(problem, method) if preset == "paper" else {}
+        usual = split_settings(paper, owners, lenient=True)
         Training(**(usual["training"] | changed["training"]))
         method_class(**(usual["method"] | changed["method"]))
     except ConfigurationError as error:
@@ -242,7 +245,7 @@ def _list_candidates(
     """Return the backbones or conditionings that a network may have, whatever the data."""
     if pair is not None and role == "conditioning":
         return [pair[1]]
-    in_paper = paper_network(problem).get(role)
+    in_paper = get_paper_network(problem).get(role)
     if in_paper is not None and (preset == "paper" or role == "backbone"):
         return [in_paper]
     return [usual[role] for usual in NETWORKS[preset].values()]

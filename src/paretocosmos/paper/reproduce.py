@@ -31,8 +31,8 @@ from paretocosmos.paper.experiment import (
 from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
 from paretocosmos.paper.scheduling import import_ray, train_on_ray, train_on_workers
 from paretocosmos.runs.record import load_record
-from paretocosmos.runtime.device import check_precision, device_of
-from paretocosmos.runtime.distributed import join
+from paretocosmos.runtime.device import check_precision, resolve_device
+from paretocosmos.runtime.distributed import join_processes
 from paretocosmos.training.fit import Progress, check_seeds
 
 State = Literal["waiting", "running", "done", "failed"]
@@ -369,7 +369,7 @@ def reproduce(
 
 def _check_options(device: str, data: str | Path | None, workers: int, cluster: str | None) -> None:
     """Raise if the device, the data or the workers cannot be used."""
-    if join(device)[0].count > 1:
+    if join_processes(device)[0].count > 1:
         raise ConfigurationError(
             "`reproduce` must run in one process, found several: start it without torchrun, and "
             "use `workers` or `cluster`"
@@ -383,7 +383,7 @@ def _check_options(device: str, data: str | Path | None, workers: int, cluster: 
     if cluster is not None:
         import_ray()
         return
-    device_of(device)
+    resolve_device(device)
     if data is not None and not user_path(data).is_dir():
         raise ConfigurationError(f"`data` must be a folder, found `{data}`: check the path")
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.config.build import Blueprint
+from paretocosmos.config.build import NetworkSpec
 from paretocosmos.config.settings import NETWORK
 from paretocosmos.errors import ConfigurationError, DataError, RunError, unknown
 from paretocosmos.io.files import one_line, read_json, user_path
@@ -32,7 +32,7 @@ from paretocosmos.runs.record import (
 )
 from paretocosmos.runs.run import Run
 from paretocosmos.runs.stored_names import rename_record, rename_tensors
-from paretocosmos.runtime.device import device_of, to_device_layout
+from paretocosmos.runtime.device import resolve_device, to_device_layout
 from paretocosmos.runtime.weights import describe_misfit
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def load_run(
     >>> bool((load_run(folder).front.values == run.front.values).all())
     True
     """
-    folder, target = user_path(folder), device_of(device)
+    folder, target = user_path(folder), resolve_device(device)
     key = None if verify is None else read_public_key(verify)
     supplied = _list_supplied(model, backbone, problem)
     record = read_record(folder, trust=trust, supplied=supplied, verify=key)
@@ -205,14 +205,14 @@ def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) ->
             "this run used your own network, which its folder cannot rebuild: pass the network as "
             f"`{argument}`"
         )
-    return Blueprint(
-        Spec(**conditioning),
-        None if named is None else Spec(**named),
-        record["input_shape"],
-        record["outputs"],
-        record["objectives"],
-        record.get("fixed_rays"),
-        backbone,
+    return NetworkSpec(
+        conditioning=Spec(**conditioning),
+        backbone=None if named is None else Spec(**named),
+        input_shape=record["input_shape"],
+        outputs=record["outputs"],
+        objectives=record["objectives"],
+        rays=record.get("fixed_rays"),
+        module=backbone,
         blank=True,
     ).build()
 

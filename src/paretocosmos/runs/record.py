@@ -13,7 +13,7 @@ from torch import Tensor
 
 from paretocosmos import registry
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.settings import spec_of
+from paretocosmos.config.settings import make_spec
 from paretocosmos.errors import ConfigurationError, DataWarning, ParetoCosmosError, RunError
 from paretocosmos.io.files import (
     hash_file,
@@ -236,7 +236,7 @@ def _make_damage_error(file: Path) -> RunError:
 
 def list_objective_specs(problem: Problem) -> list[dict[str, Any]]:
     """Return the objectives of a problem by name and settings, as a record holds them."""
-    specs = [spec_of("objectives", objective) for objective in problem.objectives]
+    specs = [make_spec("objectives", objective) for objective in problem.objectives]
     return [
         {"name": spec.name, "settings": to_json_value(spec.settings, _describe_value)}
         for spec in specs

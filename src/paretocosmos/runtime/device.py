@@ -18,17 +18,17 @@ from paretocosmos.types import Batch, map_tensors
 __all__ = [
     "Precision",
     "check_precision",
-    "device_of",
-    "fits",
-    "keep_memory",
+    "convert_sigterm",
+    "fits_on_device",
+    "get_peak_memory",
     "lacks_memory",
-    "mixed_seed",
+    "limit_threads",
+    "mix_seed",
     "on_capture_stream",
-    "peak_memory",
-    "precise",
-    "seeded",
-    "sigterm_as_interrupt",
-    "threads_for",
+    "resolve_device",
+    "retain_freed_memory",
+    "seed_torch",
+    "set_precision",
     "to_device_layout",
 ]
 
@@ -48,7 +48,7 @@ ONE_THREAD = 40_000_000
 
 
 @contextmanager
-def threads_for(work: int | None) -> Iterator[None]:
+def limit_threads(work: int | None) -> Iterator[None]:
     """One thread for steps too small to share: handing them around costs more than it saves.
 
     Args:
@@ -63,7 +63,7 @@ def threads_for(work: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def keep_memory(device: torch.device) -> None:
+def retain_freed_memory(device: torch.device) -> None:
     """Let glibc keep what a step frees, instead of handing it back and asking for it again.
 
     It returns freed memory to the system as soon as there is more than twice the largest block it
@@ -75,7 +75,7 @@ def keep_memory(device: torch.device) -> None:
 
 
 @contextmanager
-def seeded(seed: int, device: torch.device, *, deterministic: bool) -> Iterator[None]:
+def seed_torch(seed: int, device: torch.device, *, deterministic: bool) -> Iterator[None]:
     """Seed torch for a run and leave the caller's generators and switches as they were."""
     devices = [device] if device.type == "cuda" else []
     before = torch.are_deterministic_algorithms_enabled()
@@ -95,7 +95,7 @@ def seeded(seed: int, device: torch.device, *, deterministic: bool) -> Iterator[
 
 
 @contextmanager
-def precise(precision: str) -> Iterator[None]:
+def set_precision(precision: str) -> Iterator[None]:
     """Let a GPU's tensor cores round float32 products to tf32, or not."""
     products, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn
     before = products.allow_tf32, convolutions.allow_tf32
@@ -107,7 +107,7 @@ def precise(precision: str) -> Iterator[None]:
 
 
 @contextmanager
-def sigterm_as_interrupt() -> Iterator[None]:
+def convert_sigterm() -> Iterator[None]:
     """SIGTERM ends a process as Ctrl-C does, so that it can say what is saved."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -120,7 +120,7 @@ def sigterm_as_interrupt() -> Iterator[None]:
 
 
 @cache
-def _stream(device: torch.device) -> torch.cuda.Stream:
+def _get_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)  # the same for every training, or each would leave workspaces
 
 
@@ -130,7 +130,7 @@ def on_capture_stream(device: torch.device) -> Iterator[None]:
     if device.type != "cuda":
         yield
         return
-    outside, inside = torch.cuda.current_stream(device), _stream(device)
+    outside, inside = torch.cuda.current_stream(device), _get_stream(device)
     inside.wait_stream(outside)
     try:
         with torch.cuda.stream(inside):
@@ -139,7 +139,7 @@ def on_capture_stream(device: torch.device) -> Iterator[None]:
         outside.wait_stream(inside)
 
 
-def fits(
+def fits_on_device(
     batch: Batch, device: torch.device, dtype: torch.dtype | None = None, *, alike: bool = False
 ) -> bool:
     """Whether a split may lie on a device, its floats of that type.
@@ -170,7 +170,7 @@ def fits(
     return sum(sizes) <= SHARE * (there_is if alike else free)
 
 
-def peak_memory(device: torch.device) -> int | None:
+def get_peak_memory(device: torch.device) -> int | None:
     """The most bytes torch held on a GPU since it last began to count.
 
     On a CPU, the most the process ever held; `None` where the system does not say.
@@ -214,7 +214,7 @@ def to_device_layout(model: nn.Module, device: torch.device) -> nn.Module:
     return model
 
 
-def device_of(name: str) -> torch.device:
+def resolve_device(name: str) -> torch.device:
     """The device of that name, or a refusal."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -234,7 +234,7 @@ def device_of(name: str) -> torch.device:
     return device
 
 
-def mixed_seed(seed: int, epoch: int, rank: int) -> int:
+def mix_seed(seed: int, epoch: int, rank: int) -> int:
     """A seed of its own for every epoch of every process."""
     digest = hashlib.blake2b(f"{seed} {epoch} {rank}".encode(), digest_size=7)
     return int.from_bytes(digest.digest())

@@ -46,20 +46,19 @@ __all__ = [
     "Convolution",
     "Dropout",
     "after_backward",
-    "bare",
-    "end_workers",
     "fused_adam_",
-    "gives_views",
-    "hooked",
+    "has_hooks",
     "in_backward_pass",
     "is_dispatch_watched",
     "is_functorch_wrapped",
     "lerp_all_",
     "make_fx",
+    "may_return_view",
     "release_workspaces",
-    "reparametrised",
+    "reparametrize",
     "scale_all_",
     "standard_gamma",
+    "unwrap_operation",
 ]
 
 NAMES: Mapping[str, str] = {
@@ -104,7 +103,7 @@ NAMES: Mapping[str, str] = {
 """Each private name, and what happens when torch no longer has it."""
 
 
-class _Needed:
+class RequiredFunction:
     """A function of torch's that nothing here can do without."""
 
     def __init__(self, name: str) -> None:
@@ -113,7 +112,7 @@ class _Needed:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         if self._found is None:
-            self._found = _found(self._name)
+            self._found = _resolve(self._name)
         if self._found is None:
             raise RunError(
                 f"torch {torch.__version__} has no `{self._name}` any more, which paretocosmos "
@@ -124,35 +123,35 @@ class _Needed:
 
 
 @cache
-def _found(name: str) -> Any:
+def _resolve(name: str) -> Any:
     try:
         return pkgutil.resolve_name(name)
     except (ImportError, AttributeError):
         return None
 
 
-standard_gamma = _Needed("torch._standard_gamma")
+standard_gamma = RequiredFunction("torch._standard_gamma")
 """Gamma draws of scale 1 from a generator: ``(concentration, generator)``."""
 
-fused_adam_ = _Needed("torch._fused_adam_")
+fused_adam_ = RequiredFunction("torch._fused_adam_")
 """One update of Adam in place, all parameters in one kernel."""
 
-make_fx = _Needed("torch.fx.experimental.proxy_tensor.make_fx")
+make_fx = RequiredFunction("torch.fx.experimental.proxy_tensor.make_fx")
 """A function to one that records its tensor operations, those of autograd included."""
 
-reparametrised = _Needed("torch.nn.utils.stateless._reparametrize_module")
+reparametrize = RequiredFunction("torch.nn.utils.stateless._reparametrize_module")
 """A context in which a module has other weights: ``(module, weights by name)``."""
 
-is_functorch_wrapped = _Needed("torch._C._functorch.is_functorch_wrapped_tensor")
+is_functorch_wrapped = RequiredFunction("torch._C._functorch.is_functorch_wrapped_tensor")
 """Whether a tensor is inside `torch.func`, where it has no hooks."""
 
-after_backward = _Needed("torch.autograd.Variable._execution_engine.queue_callback")
+after_backward = RequiredFunction("torch.autograd.Variable._execution_engine.queue_callback")
 """During a backward pass: call a function without arguments at its end."""
 
 
 def scale_all_(tensors: Sequence[Tensor], factor: Tensor | float) -> None:
     """Multiply many tensors in place, in few kernels."""
-    together = _found("torch._foreach_mul_")
+    together = _resolve("torch._foreach_mul_")
     if together is not None:
         together(tensors, factor)
         return
@@ -162,7 +161,7 @@ def scale_all_(tensors: Sequence[Tensor], factor: Tensor | float) -> None:
 
 def lerp_all_(tensors: Sequence[Tensor], ends: Sequence[Tensor], share: float) -> None:
     """Move many tensors in place, by a share of the way to others, in few kernels."""
-    together = _found("torch._foreach_lerp_")
+    together = _resolve("torch._foreach_lerp_")
     if together is not None:
         together(tensors, ends, share)
         return
@@ -172,39 +171,39 @@ def lerp_all_(tensors: Sequence[Tensor], ends: Sequence[Tensor], share: float) -
 
 def in_backward_pass() -> bool:
     """Whether this is computed for a backward pass; taken to be so where torch does not say."""
-    task = _found("torch._C._current_graph_task_id")
+    task = _resolve("torch._C._current_graph_task_id")
     return task is None or task() != -1
 
 
 def is_dispatch_watched() -> bool:
     """Whether operations are watched, as by what records them."""
-    mode = _found("torch.utils._python_dispatch._get_current_dispatch_mode")
+    mode = _resolve("torch.utils._python_dispatch._get_current_dispatch_mode")
     return mode is not None and mode() is not None
 
 
 def release_workspaces() -> None:
     """Give back the memory that cuBLAS keeps for products."""
-    release = _found("torch._C._cuda_clearCublasWorkspaces")
+    release = _resolve("torch._C._cuda_clearCublasWorkspaces")
     if release is not None:
         release()
 
 
-def hooked(module: nn.Module, *, backward: bool = False) -> bool:
+def has_hooks(module: nn.Module, *, backward: bool = False) -> bool:
     """Whether calling a module calls hooks as well; its forward ones, or the others too."""
     names = ("_forward_hooks", "_forward_pre_hooks") + ("_backward_hooks",) * backward
     return any(bool(getattr(module, name, True)) for name in names)
 
 
-def bare(operation: Any) -> Any:
+def unwrap_operation(operation: Any) -> Any:
     """An operation without the Python frame torch wraps around it, where it has one."""
-    overload = _found("torch._ops.OpOverload")
+    overload = _resolve("torch._ops.OpOverload")
     wrapped = overload is not None and isinstance(operation, overload)
     return getattr(operation, "_op", operation) if wrapped else operation
 
 
-def gives_views(operation: Any) -> bool:
+def may_return_view(operation: Any) -> bool:
     """Whether an operation may hand out its input's memory; what is not known to be fresh may."""
-    overload = _found("torch._ops.OpOverload")
+    overload = _resolve("torch._ops.OpOverload")
     schema = getattr(operation, "_schema", None)
     if overload is None or not isinstance(operation, overload) or schema is None:
         return True

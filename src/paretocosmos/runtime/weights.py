@@ -32,12 +32,14 @@ def describe_misfit(network: nn.Module, weights: Mapping[str, Tensor], error: Ex
         "of another shape": [name for name in shared if state[name].shape != weights[name].shape],
     }
     parts = [
-        f"{len(names):,} {what} ({_examples(names)})" for what, names in groups.items() if names
+        f"{len(names):,} {what} ({_list_examples(names)})"
+        for what, names in groups.items()
+        if names
     ]
     return " and ".join(parts) or one_line(error)[:200]
 
 
-def _examples(names: Sequence[str]) -> str:
+def _list_examples(names: Sequence[str]) -> str:
     shown = (name if len(name) <= LETTERS else f"{name[:LETTERS]}..." for name in names[:EXAMPLES])
     more = ", ..." if len(names) > EXAMPLES else ""
     return ", ".join(f"`{name}`" for name in shown) + more

@@ -1,8 +1,8 @@
-"""Calibration: which rays are worth asking for, found on validation once a network is trained.
+"""Calibration: new ends of the simplex, found on validation after a training.
 
 A weight on a gap can be so large that more of it no longer closes the gap and only costs accuracy:
 all rays beyond are dominated. The ends of the simplex are moved to where a weight stops paying off,
-so that every preference somebody can ask for is a choice worth having.
+so that every preference a user can ask for is a choice worth having.
 """
 
 from itertools import pairwise
@@ -16,95 +16,97 @@ from paretocosmos.evaluation.evaluate import evaluate_parts
 from paretocosmos.evaluation.samples import Shares
 from paretocosmos.problems import Problem
 
-__all__ = ["useful_ends"]
+__all__ = ["find_useful_ends"]
 
-# Weights of an objective that are tried, from 0 to 1.
+# Weights of an objective that are evaluated, from 0 to 1.
 STEPS = 25
-# Parts of the validation rows, by whose disagreement the noise of a difference is known.
+# Parts of the validation rows: the differences between them give the standard errors.
 PARTS = 10
-# Validation rows below which chance decides what pays.
-ENOUGH = 1000
-# How many standard errors make one ray better than another.
+# The fewest validation rows on which what pays is not left to chance.
+LEAST_ROWS = 1000
+# Standard errors by which one ray must be ahead to be better than another.
 BETTER = 2.0
-# How many make it the same.
+# Standard errors within which two rays are the same.
 SAME = 0.5
+# Rounding errors of float32 scores are no difference.
+ROUNDING = 1e-12
 
 Values = npt.NDArray[np.float64]
 
 
-def useful_ends(model: nn.Module, problem: Problem, val: Shares) -> Tensor:
-    """For each objective the ray ``[J, J]`` with the largest weight on it that still pays.
+def find_useful_ends(model: nn.Module, problem: Problem, val: Shares) -> Tensor:
+    """Find, for each objective, the ray ``[J, J]`` with the largest weight on it that pays.
 
-    A weight pays as long as no other ray is better in something, beyond the noise of the validation
-    rows, and worse in nothing. Beyond weights that do not pay it must also lower its own objective,
-    beyond noise, from where it was before them. Where the ends found so do not differ beyond noise,
-    or on few rows, all of the simplex stays.
+    A weight pays unless another ray is better in something, beyond the noise of the validation
+    rows, and worse in nothing. After weights that do not pay, a larger one must also lower its own
+    objective, beyond noise, below its value before them. If these ends do not differ beyond noise,
+    or there are too few rows, the corners of the simplex stay the ends.
 
     Args:
         model: the trained network.
-        problem: what it was trained on.
+        problem: the problem it was trained on.
         val: the validation split, on the network's device.
     """
     count = len(problem.objectives)
     corners = torch.eye(count)
-    if min(len(samples) for _, samples in val) < ENOUGH:
+    if min(len(samples) for _, samples in val) < LEAST_ROWS:
         return corners
+    # from no weight on objective j, the others being equal, to all of it
     others = (1 - corners) / (count - 1)
     weights = torch.linspace(0, 1, STEPS)[:, None, None]
-    rays = (others + weights * (corners - others)).reshape(-1, count)  # weight by objective
-    whole, parts = evaluate_parts(model, problem, val, rays, PARTS)
-    noise = _noise(parts)
-    pays = ~_dominated(whole, noise).reshape(STEPS, count)
-    own = [np.arange(STEPS) * count + j for j in range(count)]  # by the weight of each
-    largest = [
-        _largest(pays[:, j], whole[at, j], noise[np.ix_(at, at)][..., j])
-        for j, at in enumerate(own)
-    ]
-    places = [step * count + j for j, step in enumerate(largest)]
-    if not _conflict(whole[places], noise[np.ix_(places, places)]):
+    rays = (others + weights * (corners - others)).reshape(-1, count)  # row: STEPS x J
+    scores, part_scores = evaluate_parts(model, problem, val, rays, PARTS)
+    errors = _compute_standard_errors(part_scores)
+    pays = ~_find_dominated(scores, errors).reshape(STEPS, count)
+    ends = []
+    for j in range(count):
+        rows = np.arange(STEPS) * count + j  # the rays of objective j, by its weight
+        own_errors = errors[np.ix_(rows, rows)][..., j]
+        ends.append(rows[_find_largest_weight(pays[:, j], scores[rows, j], own_errors)])
+    if not _has_conflict(scores[ends], errors[np.ix_(ends, ends)]):
         return corners
-    return rays[places]
+    return rays[ends]
 
 
-def _noise(parts: Values) -> Values:
-    """Standard errors of differences between N points ``[N, N, J]``, from P parts ``[P, N, J]``.
+def _compute_standard_errors(parts: Values) -> Values:
+    """Compute standard errors of differences of N points ``[N, N, J]`` from P parts ``[P, N, J]``.
 
-    Differences are taken part by part: what all rays share is no noise between them. A part without
-    some group of people says nothing: then nothing is beyond noise.
+    The differences are paired, part by part, so that noise that all rays share cancels. A part
+    without some group of people has no scores: then no difference exceeds the noise.
     """
-    apart = parts[:, :, None] - parts[:, None]
-    noise: Values = apart.std(axis=0, ddof=1) / np.sqrt(len(parts))
-    return np.nan_to_num(noise, nan=np.inf)
+    differences = parts[:, :, None] - parts[:, None]
+    errors: Values = differences.std(axis=0, ddof=1) / np.sqrt(len(parts))
+    return np.nan_to_num(errors, nan=np.inf)
 
 
-def _dominated(values: Values, noise: Values) -> npt.NDArray[np.bool_]:
-    """Which of N points ``[N, J]`` another beats beyond noise."""
-    worse = values[:, None] - values[None]  # [i, k]: how much worse i is than k
-    better = np.any(worse > BETTER * noise + 1e-12, axis=-1)
-    no_better = np.all(worse >= -SAME * noise, axis=-1)
-    return np.asarray(np.any(no_better & better, axis=1))
+def _find_dominated(scores: Values, errors: Values) -> npt.NDArray[np.bool_]:
+    """Return which of N points ``[N, J]`` are dominated by another one beyond noise."""
+    loss = scores[:, None] - scores[None]  # [i, k]: how much worse i is than k
+    worse = np.any(loss > BETTER * errors + ROUNDING, axis=-1)
+    no_better = np.all(loss >= -SAME * errors, axis=-1)
+    return np.asarray(np.any(no_better & worse, axis=1))
 
 
-def _largest(pays: npt.NDArray[np.bool_], values: Values, noise: Values) -> int:
-    """The largest of S weights of one objective that pays.
+def _find_largest_weight(pays: npt.NDArray[np.bool_], scores: Values, errors: Values) -> int:
+    """Find the index of the largest of S weights of one objective that pays.
 
-    A gap is never below 0 and its noise has one side: where predictions are constant it is 0, which
-    no ray can beat, however dearly it is bought. Between there and the weights that pay nothing
-    does, and what it gains on the last of them is chance.
+    A gap is never below 0 and its noise is one-sided: with constant predictions it is 0, which no
+    ray can beat, whatever it costs. Weights just before that do not pay, so that a weight after
+    such a hole counts only if it gains more than noise on the last weight before it.
 
     Args:
-        pays: ``[S]``, whether no other ray beats it.
-        values: ``[S]``, of that objective.
-        noise: ``[S, S]``, standard errors of their differences.
+        pays: ``[S]``, true if no other ray dominates it.
+        scores: ``[S]``, of that objective.
+        errors: ``[S, S]``, standard errors of their differences.
     """
-    useful = np.flatnonzero(pays)[::-1]
-    for far, near in pairwise(useful):
-        if far - near == 1 or values[near] - values[far] > BETTER * noise[near, far] + 1e-12:
+    paying = np.flatnonzero(pays)[::-1]
+    for far, near in pairwise(paying):
+        if far - near == 1 or scores[near] - scores[far] > BETTER * errors[near, far] + ROUNDING:
             return int(far)
-    return int(useful[-1]) if len(useful) else 0
+    return int(paying[-1]) if len(paying) else 0
 
 
-def _conflict(ends: Values, noise: Values) -> bool:
-    """Whether each objective is smaller at its own end ``[J, J]`` than at another, beyond noise."""
-    gained = ends[None] - ends[:, None] > BETTER * noise + 1e-12  # [own, other, objective]
-    return all(bool(gained[own, :, own].any()) for own in range(len(ends)))
+def _has_conflict(ends: Values, errors: Values) -> bool:
+    """Return True if each objective is smaller at its own end ``[J, J]`` than at another one."""
+    gain = ends[None] - ends[:, None] > BETTER * errors + ROUNDING  # [end, other, objective]
+    return all(bool(gain[j, :, j].any()) for j in range(len(ends)))

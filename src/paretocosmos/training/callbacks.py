@@ -1,4 +1,4 @@
-"""What a training tells while it runs, and to whom."""
+"""Callbacks: events of a training for loggers, trackers and the caller's own code."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -20,12 +20,12 @@ __all__ = ["Callback", "Evaluation", "Listeners", "Start"]
 
 @dataclass(frozen=True)
 class Start:
-    """A training that begins, or goes on.
+    """The beginning of a training, or its continuation.
 
     Attributes:
         folder: the run folder.
         record: ``run.json`` as the training began: every setting, versions, seed, device.
-        epoch: epochs done before, 0 unless it was resumed.
+        epoch: epochs done before; 0 unless it was resumed.
     """
 
     folder: Path
@@ -34,10 +34,10 @@ class Start:
 
     @property
     def name(self) -> str:
-        """The problem, the method and the seed, as run folders are called.
+        """The problem, the method and the seed, in the form of a run folder's name.
 
-        >>> told = {"name": "adult", "label": "cosmos", "seed": 1}
-        >>> Start(Path("runs/mine"), told, 0).name
+        >>> record = {"name": "adult", "label": "cosmos", "seed": 1}
+        >>> Start(Path("runs/mine"), record, 0).name
         'adult-cosmos-1'
         """
         return "-".join(str(self.record[key]) for key in ("name", "label", "seed"))
@@ -50,8 +50,8 @@ class Evaluation:
     Attributes:
         folder: the run folder.
         epoch: epochs done.
-        front: what every ray reaches.
-        hypervolume: of that front.
+        front: the scores at every ray.
+        hypervolume: the hypervolume of the front.
     """
 
     folder: Path
@@ -61,15 +61,15 @@ class Evaluation:
 
 
 class Callback:
-    """Called during training; derive from it and override the events you need.
+    """Base class of callbacks: derive from it and override the events you need.
 
-    A training is known by its run folder. Of several seeds each is told by itself. Everything is
-    told after the checkpoint of its epoch was written. A callback that raises is left out from then
-    on, with a `CallbackWarning`, and the training goes on.
+    A training is identified by its run folder; with several seeds, each has events of its own. The
+    events of an epoch follow its checkpoint. A callback that raises is not called again: there is a
+    `CallbackWarning`, and the training goes on.
 
     >>> class Losses(Callback):
-    ...     def epoch(self, at: Progress) -> None:
-    ...         print(at.epoch, sorted(at.losses))
+    ...     def epoch(self, progress: Progress) -> None:
+    ...         print(progress.epoch, sorted(progress.losses))
     >>> import tempfile
     >>> from paretocosmos import fit
     >>> _ = fit("toy_convex", epochs=2, out=tempfile.mkdtemp() + "/run", callbacks=[Losses()])
@@ -78,28 +78,28 @@ class Callback:
     """
 
     def started(self, start: Start) -> None:
-        """A training begins: its folder and all its settings."""
+        """Handle the beginning of a training: its folder and all its settings."""
 
-    def epoch(self, at: Progress) -> None:
-        """An epoch is done: losses, speed, time left."""
+    def epoch(self, progress: Progress) -> None:
+        """Handle the end of an epoch: losses, speed, time left."""
 
-    def evaluated(self, found: Evaluation) -> None:
-        """The validation front was evaluated."""
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """Handle a new validation front."""
 
     def finished(self, run: "Run") -> None:
-        """A training is done, and its folder complete."""
+        """Handle the end of a training; its folder is complete."""
 
-    def stopped(self, folder: Path, why: str) -> None:
-        """A training ended before it was done, in one sentence why; it may be resumed."""
+    def stopped(self, folder: Path, reason: str) -> None:
+        """Handle a training that ended early, for a reason in one sentence; it may be resumed."""
 
 
 class Listeners:
-    """Whoever hears of the trainings of one `fit`; when that ends, so does what they follow.
+    """The callbacks of one `fit`; on exit, trainings that are not finished have been stopped.
 
     Args:
-        callbacks: told everything, each in its turn.
-        progress: called after every epoch, with the means over all seeds that train together; an
-            exception of its own stops the training. It may be set anew for other trainings.
+        callbacks: called in order for every event.
+        progress: called after every epoch with the means over all seeds that train together; an
+            exception in it stops the training. It may be replaced for other trainings.
     """
 
     def __init__(
@@ -108,16 +108,15 @@ class Listeners:
         *,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
-        given: list[object] = list(callbacks)
-        self._callbacks = [one for one in given if isinstance(one, Callback)]
-        if len(self._callbacks) < len(given):
-            other = next(one for one in given if not isinstance(one, Callback))
-            raise ConfigurationError(
-                f"`callbacks` must be a list, each a `Callback`, found {other!r:.80}: derive from "
-                "`Callback`"
-            )
+        self._callbacks = list(callbacks)
+        for callback in self._callbacks:
+            if not isinstance(callback, Callback):
+                raise ConfigurationError(
+                    f"`callbacks` must be a list, each a `Callback`, found {callback!r:.80}: "
+                    "derive from `Callback`"
+                )
         self.progress = progress
-        self._open: list[Path] = []
+        self._open: list[Path] = []  # the run folders of trainings that are not finished
 
     def __enter__(self) -> Self:
         return self
@@ -128,48 +127,48 @@ class Listeners:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        why = "" if error is None else one_line(error) or type(error).__name__
+        reason = "" if error is None else one_line(error) or type(error).__name__
         for folder in self._open:
-            self._tell("stopped", folder, why)
+            self._call("stopped", folder, reason)
         self._open = []
 
     def started(self, folder: Path, epoch: int) -> None:
-        """Tell that a training begins, once: it may be begun anew where memory runs out."""
+        """Report the beginning of a training, once, though one that lacks memory begins again."""
         if folder not in self._open:
             self._open.append(folder)
-            self._tell("started", Start(folder, read_json(folder / "run.json"), epoch))
+            self._call("started", Start(folder, read_json(folder / "run.json"), epoch))
 
     def epoch(
-        self, each: Sequence[Progress], found: Sequence[Evaluation], together: Progress
+        self, by_seed: Sequence[Progress], evaluations: Sequence[Evaluation], overall: Progress
     ) -> None:
-        """Tell of an epoch.
+        """Report an epoch.
 
         Args:
-            each: where every seed stands.
-            found: the fronts that were evaluated after it.
-            together: where all of them stand.
+            by_seed: the progress of every seed.
+            evaluations: the fronts that were evaluated after it.
+            overall: the progress of all seeds together.
         """
-        for at in each:
-            self._tell("epoch", at)
-        for evaluation in found:
-            self._tell("evaluated", evaluation)
+        for progress in by_seed:
+            self._call("epoch", progress)
+        for evaluation in evaluations:
+            self._call("evaluated", evaluation)
         if self.progress is not None:
-            self.progress(together)
+            self.progress(overall)
 
     def finished(self, run: "Run") -> None:
-        """Tell that a training is done."""
+        """Report the end of a training."""
         if run.folder in self._open:
             self._open.remove(run.folder)
-            self._tell("finished", run)
+            self._call("finished", run)
 
-    def _tell(self, what: str, *told: object) -> None:
+    def _call(self, event: str, *arguments: object) -> None:
         for callback in tuple(self._callbacks):
             try:
-                getattr(callback, what)(*told)
-            except Exception as error:
+                getattr(callback, event)(*arguments)
+            except Exception as error:  # hours of training are worth more than a log
                 self._callbacks.remove(callback)
                 warnings.warn(
-                    f"the callback `{type(callback).__name__}` failed at `{what}` "
+                    f"the callback `{type(callback).__name__}` failed at `{event}` "
                     f"({type(error).__name__}: {one_line(error)}) and is not called again; "
                     "training continues",
                     CallbackWarning,

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from paretocosmos import registry
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.presets import METHODS
 from paretocosmos.config.resolve import PlanOptions, make_plan
-from paretocosmos.config.settings import pairs
+from paretocosmos.config.settings import get_pairs
 from paretocosmos.config.training import Training
 from paretocosmos.errors import (
     ConfigurationError,
@@ -30,12 +30,12 @@ from paretocosmos.runs.folders import choose_folder, refuse_one_run, refuse_othe
 from paretocosmos.runs.record import load_record
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import lacks_memory
-from paretocosmos.runtime.distributed import join
+from paretocosmos.runtime.distributed import join_processes
 from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.comparison import Comparison
 from paretocosmos.training.engine import check_engine
 from paretocosmos.training.fit import FitOptions, check_seeds, fit, write_pages
-from paretocosmos.training.preflight import preflight
+from paretocosmos.training.preflight import run_preflight
 from paretocosmos.training.progress import Progress, follow_progress
 
 
@@ -48,13 +48,13 @@ def check_methods(methods: Sequence[str]) -> list[str]:
         )
     twice = [name for name in dict.fromkeys(wanted) if wanted.count(name) > 1]
     if twice:
-        raise ConfigurationError(f"`methods` names {_listed(twice)} twice: name it once")
+        raise ConfigurationError(f"`methods` names {_format_names(twice)} twice: name it once")
     if not wanted:
         raise ConfigurationError("`methods` needs at least one name, found none: try cosmos,linear")
     return wanted
 
 
-def share_out(
+def split_by_method(
     settings: Mapping[str, Any], plans: Mapping[str, Plan], of_problem: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """Each method's settings: those for all, and over them its own, ``METHOD.KEY``.
@@ -66,7 +66,7 @@ def share_out(
         plans: what each method trains, before any of them.
         of_problem: the names of the problem's, to suggest.
     """
-    known = {method: _known(plan) for method, plan in plans.items()}
+    known = {method: _list_settings(plan) for method, plan in plans.items()}
     for_all: dict[str, Any] = {}
     own: dict[str, dict[str, Any]] = {method: {} for method in plans}
     mistakes: list[ConfigurationError] = []
@@ -74,17 +74,17 @@ def share_out(
         method = next((name for name in plans if key.startswith(f"{name}.")), None)
         if method is not None:
             name = key.removeprefix(f"{method}.")
-            mistakes += _refused_for_one(method, name, value, known[method])
+            mistakes += _find_own_mistakes(method, name, value, known[method])
             own[method][name] = value
         else:
-            mistakes += _refused_for_all(key, value, known, of_problem)
+            mistakes += _find_shared_mistakes(key, value, known, of_problem)
             for_all[key] = value
     if mistakes:
         raise joined(mistakes)
     return {method: for_all | mine for method, mine in own.items()}
 
 
-def all_planned(own: Mapping[str, Mapping[str, Any]], plan: Callable[..., Plan]) -> dict[str, Plan]:
+def make_plans(own: Mapping[str, Mapping[str, Any]], plan: Callable[..., Plan]) -> dict[str, Plan]:
     """What each method trains; a mistake that all of them have is told once."""
     plans: dict[str, Plan] = {}
     mistakes: dict[str, list[str]] = {}
@@ -103,7 +103,7 @@ def all_planned(own: Mapping[str, Mapping[str, Any]], plan: Callable[..., Plan])
     return plans
 
 
-def _refused_for_one(
+def _find_own_mistakes(
     method: str, name: str, value: Any, known: Sequence[str]
 ) -> list[ConfigurationError]:
     if name.removeprefix("training.") == "reference":
@@ -118,7 +118,7 @@ def _refused_for_one(
     return []
 
 
-def _refused_for_all(
+def _find_shared_mistakes(
     key: str, value: Any, known: Mapping[str, Sequence[str]], of_problem: Sequence[str]
 ) -> list[ConfigurationError]:
     takers = [method for method, names in known.items() if key in names]
@@ -128,11 +128,11 @@ def _refused_for_all(
     if takers:
         own = {f"{method}.{key}": value for method in takers}
         refusal = ConfigurationError(
-            f"`{key}` is not a setting of {_listed(others)}: set {_listed(list(own))} instead"
+            f"`{key}` is not a setting of {_format_names(others)}: set {_format_names(own)} instead"
         )
         return [refusal.with_hint(own)]
     owner = key.partition(".")[0]
-    if owner in (*registry.names("methods"), *pairs()):
+    if owner in (*registry.names("methods"), *get_pairs()):
         return [
             ConfigurationError(
                 f"`{key}` is for `{owner}`, which is not among the methods: add it to `methods`"
@@ -142,7 +142,7 @@ def _refused_for_all(
     return [unknown("setting", key, {*every, *of_problem})]
 
 
-def _known(plan: Plan) -> list[str]:
+def _list_settings(plan: Plan) -> list[str]:
     """What can be set, as ``penalty`` and as ``method.penalty``."""
     made = plan.configuration
     things = {"training": Training, "method": registry.find("methods", made.method.name)}
@@ -154,7 +154,7 @@ def _known(plan: Plan) -> list[str]:
     return [form for role, name in names for form in (name, f"{role}.{name}")]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _format_names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
@@ -219,7 +219,7 @@ def compare(
     >>> [(row["method"], row["points"]) for row in done.rows]
     [('cosmos', 25), ('uniform', 1)]
     """
-    _refuse_processes(device)
+    _check_single_process(device)
     wanted, all_seeds = check_methods(methods), check_seeds(seeds)
     asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
     how: FitOptions = {
@@ -232,10 +232,12 @@ def compare(
         "deterministic": deterministic,
     }
     with follow_progress(progress is True) as follow:
-        lead, plans, own = _planned(problem, wanted, all_seeds, asked, how | {"protocol": protocol})
-        _preflight(plans, engine)
-        folder, places = _places(out, lead.problem.name, wanted, resume=resume)
-        _take_up(folder, plans, places, all_seeds if resume else ())
+        lead, plans, own = _plan_methods(
+            problem, wanted, all_seeds, asked, how | {"protocol": protocol}
+        )
+        _run_preflights(plans, engine)
+        folder, places = _choose_folders(out, lead.problem.name, wanted, resume=resume)
+        _check_resumable(folder, plans, places, all_seeds if resume else ())
         how |= {"resume": resume, "engine": engine, "report": False, "callbacks": callbacks}
         bars = {name: follow(name, plan.training.epochs) for name, plan in plans.items()}
 
@@ -249,14 +251,14 @@ def compare(
             }
             return fit(lead.problem, seeds=all_seeds, **options)
 
-        done = Comparison(folder, lead.problem.name, *_trained(plans, train))
+        done = Comparison(folder, lead.problem.name, *_train_methods(plans, train))
         done.save()
         if report:
             write_pages([run for some in done.runs.values() for run in some], folder)
     return done
 
 
-def _places(
+def _choose_folders(
     out: str | Path | None, problem: str, methods: Sequence[str], *, resume: bool
 ) -> tuple[Path, dict[str, Path]]:
     """The folder of a comparison, and that of each method in it."""
@@ -265,8 +267,8 @@ def _places(
     return folder, {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in methods}
 
 
-def _refuse_processes(device: str) -> None:
-    if join(device)[0].count > 1:
+def _check_single_process(device: str) -> None:
+    if join_processes(device)[0].count > 1:
         refusal = ConfigurationError(
             "`compare` must run in one process, found several: start it without torchrun, or train "
             "the methods one by one with `train`"
@@ -275,7 +277,7 @@ def _refuse_processes(device: str) -> None:
         raise refusal
 
 
-def _planned(
+def _plan_methods(
     problem: str | Problem,
     methods: Sequence[str],
     seeds: Sequence[int],
@@ -301,11 +303,11 @@ def _planned(
         lead.for_seed(seed)
     bare = {method: plan(lead.problem, method, {}) for method in methods}
     rest = {key: value for key, value in settings.items() if key not in for_problem}
-    own = share_out(rest, bare, list(takes))
-    return lead, all_planned(own, partial(plan, lead.problem)), own
+    own = split_by_method(rest, bare, list(takes))
+    return lead, make_plans(own, partial(plan, lead.problem)), own
 
 
-def _trained(
+def _train_methods(
     plans: Mapping[str, Plan], train: Callable[[str], list[Run]]
 ) -> tuple[dict[str, Sequence[Run]], dict[str, str]]:
     """Every method's runs, and of those that failed the reason; an error where all did."""
@@ -313,7 +315,7 @@ def _trained(
     failures: dict[str, str] = {}
     for method, plan in plans.items():
         try:
-            with _named(method, plan):
+            with _prefix_warnings(method, plan):
                 runs[method] = train(method)
         except ParetoCosmosError as error:
             if isinstance(error, RunError) and not lacks_memory(error.__cause__):
@@ -324,18 +326,18 @@ def _trained(
     return runs, failures
 
 
-def _preflight(plans: Mapping[str, Plan], engine: str) -> None:
+def _run_preflights(plans: Mapping[str, Plan], engine: str) -> None:
     """What a method would refuse when its turn comes is refused before another is trained."""
     for method, plan in plans.items():
         check_engine(engine, plan.device)
         network = list_networks(plan.model)[0]
         try:
-            preflight(network, plan.problem, plan.method, plan.training.batch_size)
+            run_preflight(network, plan.problem, plan.method, plan.training.batch_size)
         except ParetoCosmosError as error:
             raise type(error)(f"{method}: {error}") from error
 
 
-def _take_up(
+def _check_resumable(
     folder: Path, plans: Mapping[str, Plan], places: Mapping[str, Path], seeds: Sequence[int]
 ) -> None:
     """What one method refuses to continue is refused before another is trained."""
@@ -349,7 +351,7 @@ def _take_up(
 
 
 @contextmanager
-def _named(method: str, plan: Plan) -> Iterator[None]:
+def _prefix_warnings(method: str, plan: Plan) -> Iterator[None]:
     """Warnings say whose they are; networks for one objective each need not be a front."""
     rays = plan.method.fixed_rays(len(plan.problem.objectives))
     alone = rays is not None and has_only_corners(rays)

@@ -1,9 +1,9 @@
-"""`fit`: a problem and a method give a run, or one for each of several seeds."""
+"""`fit`: train a method on a problem, with one seed or several."""
 
 import dataclasses
 import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Unpack, overload
@@ -31,42 +31,21 @@ from paretocosmos.runs.folders import (
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import PAGE, Run
 from paretocosmos.runtime.device import SMALL_STEP, lacks_memory, on_capture_stream
-from paretocosmos.runtime.distributed import Processes, join
+from paretocosmos.runtime.distributed import Processes, join_processes
 from paretocosmos.training.callbacks import Callback, Listeners
 from paretocosmos.training.engine import DataDependentError, check_engine
 from paretocosmos.training.loop import Trainer
 from paretocosmos.training.progress import Progress, ProgressCallback, follow_progress
 from paretocosmos.training.seed_run import SeedRun
 
-
-def write_pages(runs: Sequence[Run], together: Path | None = None) -> None:
-    """Write a page into every run's folder, and one of all runs into the folder `together`.
-
-    What is shown of the data is looked at once, so all pages show the same samples. A page that
-    cannot be made costs a warning, not the runs.
-    """
-    from paretocosmos.explorer import build_page_model, write_report
-
-    with status("writing the page"):
-        try:
-            page = build_page_model(runs)
-            for run, view in zip(runs, page.runs, strict=True):
-                write_report(run.folder / PAGE, dataclasses.replace(page, runs=[view]))
-            if together is not None:
-                remove_leftovers(together, of=PAGE)  # what a killed process left half written
-                write_report(together / PAGE, page)
-            print_note(f"page: {(together or runs[0].folder) / PAGE}")
-        except ConfigurationError as error:
-            warnings.warn(f"no {PAGE}: {error}", UserWarning, stacklevel=3)
-
-
 __all__ = ["FitOptions", "Progress", "ProgressCallback", "check_seeds", "fit", "write_pages"]
 
-OWN_TO_A_PROCESS = ("device", "problem.settings.data")
+# Settings that may differ between the processes of one training.
+PER_PROCESS = ("device", "problem.settings.data")
 
 
 class FitOptions(PlanOptions, total=False):
-    """What `fit` takes beside the problem and the seeds, each documented there."""
+    """The options of `fit` apart from the problem and the seeds, each documented there."""
 
     epochs: int | None
     out: str | Path | None
@@ -116,17 +95,17 @@ def fit(
 
     Args:
         problem: a problem, its name, or the path of a CSV file.
-        preset: ``"default"`` or ``"paper"``: where every setting begins that is not given; the
-            paper's if `None` under ``protocol="paper"``, else the default.
+        preset: ``"default"`` or ``"paper"``, the source of every setting that is not given; if
+            `None`, the paper's under ``protocol="paper"``, else the default.
         method: a method or its name; or a name of the paper for a method with its conditioning,
             ``"phn_ls"`` or ``"phn_epo"``; the preset's if `None`.
-        model: a network of one's own, ``forward(inputs, ray) -> outputs``; a copy is trained.
+        model: your own network, ``forward(inputs, ray) -> outputs``; a copy is trained.
         conditioning: how the ray enters the backbone, by name; by the input's shape if `None`.
-        backbone: a network that knows no rays, or a backbone's name; likewise.
+        backbone: a network that takes no ray, or a backbone's name; likewise.
         protocol: ``"clean"`` or ``"paper"``; the problem's default if `None`.
         epochs: passes over the data; the preset's if `None`.
-        seed: of the weights, the shuffling and the rays.
-        seeds: several of them, instead of `seed`: one run each, the same as it would be alone,
+        seed: the seed of the weights, the shuffling and the rays.
+        seeds: several seeds instead of `seed`: one run each, the same as it would be alone,
             trained together where that is faster and memory allows.
         settings: any further constructor argument by its name, as `--set` on the command line.
         out: the run folder, new; ``runs/PROBLEM-METHOD-SEED`` if `None`. With `seeds`, the folder
@@ -139,11 +118,12 @@ def fit(
             they may not; ``"bf16"``: the network in half precision; ``"fp64"``.
         deterministic: only reproducible kernels, for a GPU; a CPU is always reproducible.
         progress: a bar in notebooks and terminals, none where output goes to a file or a pipe;
-            `False` for none anywhere; or what is called after every epoch instead.
+            `False` for none anywhere; or a function to call after every epoch instead.
         report: write ``report.html``, a page to drag the trade-off on, into the run folder; with
             `seeds`, a page of all of them beside their folders, too.
-        callbacks: told of settings, epochs, fronts and the end (`training.callbacks.Callback`),
-            such as `TensorBoard()` of `paretocosmos.integrations.loggers`.
+        callbacks: objects that are told of settings, epochs, fronts and the end
+            (`training.callbacks.Callback`), such as `TensorBoard()` of
+            `paretocosmos.integrations.loggers`.
 
     Returns:
         The run: `.front`, `.model`, `.folder`, `.report`; with `seeds`, a list of them.
@@ -154,10 +134,10 @@ def fit(
     >>> run.front.names
     ('first', 'second')
     """
-    several, listeners, (processes, where) = seeds is not None, Listeners(callbacks), join(device)
+    listeners, (processes, device) = Listeners(callbacks), join_processes(device)
 
-    def planned() -> list[Plan]:
-        wanted = _seeds(seed, seeds)
+    def make_plans() -> list[Plan]:
+        all_seeds = _resolve_seeds(seed, seeds)
         lead = make_plan(
             problem,
             preset=preset,
@@ -167,73 +147,124 @@ def fit(
             backbone=backbone,
             protocol=protocol,
             settings=dict(settings or {}) | ({} if epochs is None else {"epochs": epochs}),
-            seed=wanted[0],
-            device=where,
+            seed=all_seeds[0],
+            device=device,
             deterministic=deterministic,
             precision=precision,
         )
         check_engine(engine, lead.device)
-        return [lead, *(lead.for_seed(other) for other in wanted[1:])]
+        return [lead, *(lead.for_seed(other) for other in all_seeds[1:])]
 
     with ExitStack() as locks, listeners:
         follow = locks.enter_context(follow_progress(progress, first=processes.first))
-        plans = _agreed(processes, processes.together(planned))
-        folders = choose_run_folders(processes, plans, out, several=several, resume=resume)
-        jobs, stacked = list(zip(plans, folders, strict=True)), _stackable(plans[0], processes)
-        parts = claim_runs(locks, jobs, processes, resume=resume, stacked=stacked)
-        behind = {plan.seed for part in parts for plan, _ in part}
-        done = {plan.seed: _loaded(plan, at) for plan, at in jobs if plan.seed not in behind}
-        names = [f"seed {part[0][0].seed}" if len(parts) > 1 else "" for part in parts]
-        shown = [follow(name, plans[0].training.epochs) for name in names]
-        for part, listeners.progress in zip(parts, shown, strict=True):
-            done |= {run.record["seed"]: run for run in _train(part, engine, listeners, processes)}
-        runs = [done[plan.seed] for plan in plans]
+        plans = processes.together(make_plans)
+        _check_agreement(processes, plans)
+        several = seeds is not None
+        jobs, stacks = _claim_jobs(locks, plans, processes, out, several=several, resume=resume)
+        runs = _load_others(jobs, stacks)
+        for stack, listeners.progress in _add_progress(stacks, follow):
+            trained = _train_jobs(stack, engine, listeners, processes)
+            runs |= {run.record["seed"]: run for run in trained}
+        ordered = [runs[plan.seed] for plan in plans]
         if report and processes.first:
-            _update_pages(runs, rewrite=bool(parts))
-    return runs if several else done[seed]
+            _update_pages(ordered, rewrite=bool(stacks))
+    return ordered[0] if seeds is None else ordered
+
+
+def _claim_jobs(
+    locks: ExitStack,
+    plans: list[Plan],
+    processes: Processes,
+    out: str | Path | None,
+    *,
+    several: bool,
+    resume: bool,
+) -> tuple[list[Job], list[list[Job]]]:
+    """Choose and lock the run folders; return all jobs, and those to train together as stacks."""
+    folders = choose_run_folders(processes, plans, out, several=several, resume=resume)
+    jobs = list(zip(plans, folders, strict=True))
+    stacked = _should_stack(plans[0], processes)
+    # a stack is at one epoch: runs that were interrupted at different ones train one by one
+    return jobs, claim_runs(locks, jobs, processes, resume=resume, stacked=stacked)
+
+
+def _add_progress(
+    stacks: Sequence[list[Job]], follow: Callable[[str, int], ProgressCallback | None]
+) -> list[tuple[list[Job], ProgressCallback | None]]:
+    """Return each stack with its progress callback; several stacks are told apart by their seed."""
+    names = [f"seed {stack[0][0].seed}" if len(stacks) > 1 else "" for stack in stacks]
+    epochs = [stack[0][0].training.epochs for stack in stacks]
+    # all of them before the first training, so that its bar is not the only one
+    return list(
+        zip(stacks, [follow(*pair) for pair in zip(names, epochs, strict=True)], strict=True)
+    )
+
+
+def write_pages(runs: Sequence[Run], parent: Path | None = None) -> None:
+    """Write a page into every run's folder, and one of all runs into the folder `parent`.
+
+    All pages show the same samples. A page that cannot be built costs a warning, not the runs.
+    """
+    from paretocosmos.explorer import build_page_model, write_report
+
+    with status("writing the page"):
+        try:
+            page = build_page_model(runs)
+            for run, view in zip(runs, page.runs, strict=True):
+                write_report(run.folder / PAGE, dataclasses.replace(page, runs=[view]))
+            if parent is not None:
+                remove_leftovers(parent, of=PAGE)
+                write_report(parent / PAGE, page)
+            print_note(f"page: {(parent or runs[0].folder) / PAGE}")
+        except ConfigurationError as error:
+            warnings.warn(f"no {PAGE}: {error}", UserWarning, stacklevel=3)
 
 
 def _update_pages(runs: Sequence[Run], *, rewrite: bool) -> None:
-    """Write the runs' pages, and one of all of them, after a training or where one is missing."""
-    together = runs[0].folder.parent if len(runs) > 1 else None
-    folders = [run.folder for run in runs] + ([] if together is None else [together])
+    """Write a page of every run and one of all runs, after a training or if one is missing."""
+    parent = runs[0].folder.parent if len(runs) > 1 else None
+    folders = [run.folder for run in runs] + ([] if parent is None else [parent])
     if rewrite or not all((folder / PAGE).exists() for folder in folders):
-        write_pages(runs, together)
+        write_pages(runs, parent)
 
 
-def _loaded(plan: Plan, folder: Path) -> Run:
-    model = None if plan.rebuildable else plan.model
-    trust = plan.configuration.modules  # the caller named them, and the record agrees
-    return load_run(folder, model=model, trust=trust, device=str(plan.device))
+def _load_others(jobs: Sequence[Job], stacks: Sequence[Sequence[Job]]) -> dict[int, Run]:
+    """Load the runs that are finished already, by seed: those in none of the stacks to train."""
+    unfinished = {plan.seed for stack in stacks for plan, _ in stack}
+    return {
+        plan.seed: load_run(
+            folder,
+            model=None if plan.rebuildable else plan.model,
+            trust=plan.configuration.modules,  # the caller named them, and the record agrees
+            device=str(plan.device),
+        )
+        for plan, folder in jobs
+        if plan.seed not in unfinished
+    }
 
 
-def _stackable(plan: Plan, processes: Processes) -> bool:
-    return _together(plan) and not processes.joined
-
-
-def _agreed(processes: Processes, plans: list[Plan]) -> list[Plan]:
-    """Refuse what several processes cannot share, and processes that are not set up alike."""
+def _check_agreement(processes: Processes, plans: list[Plan]) -> None:
+    """Raise if processes cannot share a batch, or have different settings, data or versions."""
     plan = plans[0]
     if not processes.joined:
-        return plans
+        return
     groups = plan.training.groups // plan.training.accumulate
     if groups > 1 and groups % processes.count:
-        every = processes.count * plan.training.accumulate
-        refusal = ConfigurationError(
+        least = processes.count * plan.training.accumulate
+        error = ConfigurationError(
             "`groups` per micro-batch must be 1 (the same ray for all processes) or a multiple of "
-            f"their number, {processes.count}, found {groups}: use groups={every}"
-        ).with_hint({"groups": every})
-        refusal.shared = True
-        raise refusal
+            f"their number, {processes.count}, found {groups}: use groups={least}"
+        ).with_hint({"groups": least})
+        error.shared = True
+        raise error
     settings = flatten_settings(plan.configuration.to_dict())
-    facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in OWN_TO_A_PROCESS}
+    facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in PER_PROCESS}
     facts["version of paretocosmos"] = __version__
     facts["data"] = plan.data_hash
     processes.agree(facts)
-    return plans
 
 
-def _seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
+def _resolve_seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
     if seeds is None:
         return [seed]
     if seed != 1:
@@ -242,16 +273,16 @@ def _seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
 
 
 def check_seeds(seeds: Sequence[int]) -> list[int]:
-    """The seeds, if there are some and none twice."""
-    wanted = list(seeds) if isinstance(seeds, Iterable) else []
-    if not wanted or any(wanted.count(one) > 1 for one in wanted):
+    """Return the seeds as a list: at least one, and none twice."""
+    distinct = list(seeds) if isinstance(seeds, Iterable) else []
+    if not distinct or any(distinct.count(seed) > 1 for seed in distinct):
         raise ConfigurationError(f"`seeds` must be different whole numbers, found {seeds!r}")
-    for one in wanted:
-        check_seed(one)
-    return wanted
+    for seed in distinct:
+        check_seed(seed)
+    return distinct
 
 
-def _train(
+def _train_jobs(
     jobs: list[Job],
     engine: str,
     listeners: Listeners,
@@ -259,52 +290,53 @@ def _train(
     *,
     stacked: bool = True,
 ) -> list[Run]:
-    """Train one seed, or several as a stack; where memory runs out, in smaller ones.
+    """Train one seed, or several as a stack; split the stack if it does not fit in memory.
 
     Args:
         jobs: plans and their folders.
-        engine: how steps are run.
-        listeners: told how it goes.
-        processes: those that train together.
-        stacked: whether networks may train as one; they may not once memory has run out.
+        engine: the name of the engine.
+        listeners: the callbacks.
+        processes: the processes that train together.
+        stacked: set if networks may train as one; unset once memory has run out.
     """
     lead, folder = jobs[0]
-    stacked = stacked and _stackable(lead, processes)
+    stacked = stacked and _should_stack(lead, processes)
     networks = len(jobs) * len(list_networks(lead.model))
     try:
         with on_capture_stream(lead.device):
-            # no name for them: what ran out of memory must be let go
+            # not bound to a name, which would keep the networks alive when memory has run out
             return processes.together(
                 lambda: Trainer(
                     [SeedRun(*job, processes) for job in jobs], engine, listeners, stacked=stacked
                 )
             ).run()
-    except DataDependentError:  # a stack of what must not be stacked: nothing was trained yet
+    except DataDependentError:  # raised before the first step of a stack that decides in Python
         return [
             run
             for job in jobs
-            for run in _train([job], engine, listeners, processes, stacked=False)
+            for run in _train_jobs([job], engine, listeners, processes, stacked=False)
         ]
     except (DataError, LostProcessError) as error:
         raise with_resume_hint(error, folder) from error
     except (MemoryError, RuntimeError) as error:
-        if reports_dead_worker(error):  # raised wherever the training was when the signal came
-            refusal = explain_loader_error(f"the data of `{lead.problem.name}`", error)
-            raise with_resume_hint(refusal, folder) from error
+        # the signal of a dead data worker interrupts whatever is running
+        if reports_dead_worker(error):
+            lost_worker = explain_loader_error(f"the data of `{lead.problem.name}`", error)
+            raise with_resume_hint(lost_worker, folder) from error
         if not lacks_memory(error):
             raise
         if networks == 1 or not stacked:
-            raise with_resume_hint(_too_large(lead.device), folder) from error
-    # too many for the memory: their checkpoints are where they stopped, their networks are let go
+            raise with_resume_hint(_build_memory_error(lead.device), folder) from error
+    # outside of `except`, since the error's traceback holds the networks; checkpoints hold the rest
     torch.cuda.empty_cache()
     if len(jobs) == 1:
-        return _train(jobs, engine, listeners, processes, stacked=False)
-    half = len(jobs) // 2
-    halves = (jobs[:half], jobs[half:])
-    return [run for part in halves for run in _train(part, engine, listeners, processes)]
+        return _train_jobs(jobs, engine, listeners, processes, stacked=False)
+    middle = len(jobs) // 2
+    halves = (jobs[:middle], jobs[middle:])
+    return [run for half in halves for run in _train_jobs(half, engine, listeners, processes)]
 
 
-def _too_large(device: torch.device) -> RunError:
+def _build_memory_error(device: torch.device) -> RunError:
     if device.type == "cpu":
         return RunError(
             "the computer is out of memory; lower `batch_size`, use fewer `rays` or a smaller "
@@ -316,12 +348,13 @@ def _too_large(device: torch.device) -> RunError:
     ).with_hint({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
 
 
-def _together(plan: Plan) -> bool:
-    """Whether a stack of networks trains faster than one after the other.
+def _should_stack(plan: Plan, processes: Processes) -> bool:
+    """Return True if a stack of networks trains faster than one after the other.
 
-    A GPU is hardly used by one small network. A CPU is, unless the network is so small that most of
-    the time goes into asking for its operations.
+    One small network hardly uses a GPU. It does use a CPU, unless it is so small that most of the
+    time is spent on dispatching its operations.
     """
     weights = sum(p.numel() for p in list_networks(plan.model)[0].parameters())
     small = len(plan.problem.input_shape) == 1 and weights * plan.training.batch_size < SMALL_STEP
-    return plan.stackable and (plan.device.type == "cuda" or small)
+    faster = plan.device.type == "cuda" or small
+    return faster and plan.stackable and not processes.joined

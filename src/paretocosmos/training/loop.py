@@ -1,4 +1,4 @@
-"""The training loop: epochs, validations and checkpoints of one seed, or of several together."""
+"""The training loop: epochs, validations and checkpoints of one seed or several together."""
 
 import time
 import warnings
@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from statistics import fmean
-from typing import NamedTuple, final
+from typing import NamedTuple, TypeVar, final
 
 import torch
+from torch import Tensor
 
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import (
@@ -24,12 +25,12 @@ from paretocosmos.problems import split_of
 from paretocosmos.runs.checkpoint import find_common_epoch
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import (
-    keep_memory,
-    mixed_seed,
-    peak_memory,
-    precise,
-    seeded,
-    threads_for,
+    get_peak_memory,
+    limit_threads,
+    mix_seed,
+    retain_freed_memory,
+    seed_torch,
+    set_precision,
 )
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.callbacks import Evaluation, Listeners
@@ -40,19 +41,21 @@ from paretocosmos.training.engine import (
     make_batch_source,
 )
 from paretocosmos.training.network_stack import NetworkStack, make_network_stack
-from paretocosmos.training.preflight import preflight
+from paretocosmos.training.preflight import run_preflight
 from paretocosmos.training.progress import (
     CheckpointBudget,
-    EpochDone,
+    EpochSteps,
     Progress,
     RemainingTime,
-    unit_of,
+    get_unit,
 )
-from paretocosmos.training.seed_run import SeedRun, mean_losses
+from paretocosmos.training.seed_run import SeedRun
+
+T = TypeVar("T")
 
 
 def make_training_source(plan: Plan, dtype: torch.dtype, processes: Processes) -> BatchSource:
-    """Return where batches come from: a split in memory, or a source read meanwhile."""
+    """Return the source of batches: a split in memory, or a loader that reads during training."""
     source = plan.problem.source("train")
     if source is not None:
         if processes.count > 1 and plan.training.accumulate > 1:
@@ -80,8 +83,8 @@ def make_training_source(plan: Plan, dtype: torch.dtype, processes: Processes) -
 
 
 @contextmanager
-def reading(plan: Plan, processes: Processes, *, epoch: int) -> Iterator[None]:
-    """A training from an epoch on: says what is not read again, ends its readers."""
+def open_source(plan: Plan, processes: Processes, *, epoch: int) -> Iterator[None]:
+    """End the readers of streamed data on exit; warn if a resumed training sees other samples."""
     source = plan.problem.source("train")
     if source is None:
         yield
@@ -103,23 +106,42 @@ class EpochResult(NamedTuple):
     """The mean losses of each seed run, and the fronts that were evaluated."""
 
     means: list[dict[str, float]]
-    found: list[Evaluation]
+    evaluations: list[Evaluation]
 
 
-def networks_of_each(seed_runs: Sequence[SeedRun]) -> list[slice]:
-    """Which of all networks are a seed run's."""
+def compute_mean_losses(
+    losses: Tensor, fixed_rays: Tensor | None, names: Sequence[str]
+) -> dict[str, float]:
+    """Compute the mean of an epoch's losses over steps and networks, by name.
+
+    A network counts for an objective by its weight in the network's ray: one that is not trained
+    for it at all says nothing about it.
+
+    Args:
+        losses: ``[steps, K, J]``.
+        fixed_rays: the rays ``[K, J]`` of the networks, if each has one.
+        names: the names of the objectives.
+    """
+    by_network = losses.mean(dim=0)
+    weights = torch.ones_like(by_network) if fixed_rays is None else fixed_rays.to(by_network)
+    means = (by_network * weights).sum(dim=0) / weights.sum(dim=0)
+    return dict(zip(names, means.tolist(), strict=True))
+
+
+def split_networks(seed_runs: Sequence[SeedRun]) -> list[slice]:
+    """Return the slice of each seed run in the list of all networks."""
     count = len(seed_runs[0].networks)
-    return [slice(at * count, (at + 1) * count) for at in range(len(seed_runs))]
+    return [slice(index * count, (index + 1) * count) for index in range(len(seed_runs))]
 
 
 @final
 class EpochEnd:
-    """Settles the epochs of seed runs that train together.
+    """The end of an epoch of seed runs that train together: count, validate, save.
 
     Args:
-        seed_runs: what was trained.
+        seed_runs: the seed runs.
         stacks: their networks.
-        val: the split they are judged on.
+        val: the validation split.
     """
 
     def __init__(
@@ -128,54 +150,52 @@ class EpochEnd:
         self.val, self._seed_runs, self._stacks = val, seed_runs, stacks
         self._budget = CheckpointBudget()
 
-    def finish_epoch(self, done: EpochDone) -> EpochResult:
-        """Count an epoch, validate and save where it is time to.
+    def finish_epoch(self, steps: EpochSteps) -> EpochResult:
+        """Count an epoch; validate and save if it is time.
 
-        A seed run that diverged is refused after the others were saved. Where a validation fails,
-        the epoch is saved without it: it is made up for when the training goes on.
+        A seed run that diverged raises after the others were saved. If a validation fails, the
+        epoch is saved with a note, so that it is repeated when the training is resumed.
         """
         training = self._seed_runs[0].plan.training
-        diverged: list[DivergedError] = []
-        failed: list[ParetoCosmosError] = []
-        result, counted = EpochResult([], []), list[SeedRun]()
+        errors: list[ParetoCosmosError] = []
+        result, finite = EpochResult([], []), list[SeedRun]()
         last = self._seed_runs[0].epoch + 1 == training.epochs
-        for seed_run, share in zip(self._seed_runs, networks_of_each(self._seed_runs), strict=True):
-            own = done.losses[:, share]
+        for seed_run, share in zip(self._seed_runs, split_networks(self._seed_runs), strict=True):
+            losses = steps.losses[:, share]
             try:
-                seed_run.refuse_divergence(own)
-            except DivergedError as error:  # the others have done their epoch
-                diverged.append(error)
+                seed_run.check_divergence(losses)
+            except DivergedError as error:
+                errors.append(self._complete_error(error))
                 continue
-            _count(seed_run, done, together=len(self._seed_runs))
-            counted.append(seed_run)
-            result.means.append(mean_losses(own, seed_run.fixed, seed_run.trained))
+            seed_run.add_epoch(steps, seeds_together=len(self._seed_runs))
+            finite.append(seed_run)
+            means = compute_mean_losses(losses, seed_run.fixed_rays, seed_run.loss_names)
+            result.means.append(means)
             due = seed_run.epoch % training.evaluate_every == 0 or last
-            if due and not seed_run.ended:
-                # until it is validated: a checkpoint that is written before says so
-                seed_run.at.numbers["unjudged"] = result.means[-1]
-        for seed_run in counted:
+            if due and not seed_run.out_of_patience:
+                # the note: a checkpoint that is written before the validation has it
+                seed_run.state.numbers["unjudged"] = means
+        diverged = len(errors)
+        for seed_run in finite:
             try:
-                result.found.extend(self._judged(seed_run))
+                result.evaluations.extend(self._validate_if_due(seed_run))
             except ParetoCosmosError as error:
-                failed.append(error)
-        # all seeds, which would else stand at different epochs
-        saving = self._save(counted) if last or failed or self._budget.due else 0.0
-        self._budget.note(training=done.seconds, saving=saving)
-        if diverged:
-            raise self._refusal(diverged[0])
-        if failed:
-            raise failed[0]
+                errors.append(error)
+        # save all seeds or none: a stack can only be resumed if they are at the same epoch
+        failed = len(errors) > diverged
+        saving = self._save(finite) if last or failed or self._budget.due else 0.0
+        self._budget.add(training=steps.seconds, saving=saving)
+        if errors:
+            raise errors[0]
         return result
 
     def validate_pending(self) -> None:
-        """Make up for validations that failed before the training was resumed."""
-        found = [one for seed_run in self._seed_runs for one in self._judged(seed_run)]
-        if found:
+        """Repeat validations that failed before the training was resumed."""
+        if [_ for seed_run in self._seed_runs for _ in self._validate_if_due(seed_run)]:
             self._save(self._seed_runs)
 
-    def _judged(self, seed_run: SeedRun) -> list[Evaluation]:
-        """The front of a seed run, if it is to be judged."""
-        if "unjudged" not in seed_run.at.numbers:
+    def _validate_if_due(self, seed_run: SeedRun) -> list[Evaluation]:
+        if "unjudged" not in seed_run.state.numbers:
             return []
         with ExitStack() as averaged:
             for stack in self._stacks:
@@ -184,41 +204,32 @@ class EpochEnd:
                 return [seed_run.validate(self.val)]
 
     def _save(self, seed_runs: Sequence[SeedRun]) -> float:
-        """Write the checkpoints; the seconds it took."""
-        began = time.perf_counter()
+        """Write the checkpoints and return the seconds it took."""
+        started = time.perf_counter()
         for seed_run in seed_runs:
             seed_run.save()
-        seconds = time.perf_counter() - began
-        for seed_run in self._seed_runs:  # now that each has written its own
-            seed_run.tidy()
+        seconds = time.perf_counter() - started
+        # only now: were it done seed by seed, a kill in between would leave no common epoch
+        for seed_run in self._seed_runs:
+            seed_run.remove_old_checkpoints()
         return seconds
 
-    def _refusal(self, error: DivergedError) -> DivergedError:
+    def _complete_error(self, error: DivergedError) -> DivergedError:
         if len(self._seed_runs) > 1:
             others = "leave its seed out and go on with the others, with resume=True"
             error = DivergedError(f"{error}; {others}").with_hint({**error.hints, "resume": True})
-        error.shared = self._seed_runs[0].processes.joined  # all have the same losses
+        error.shared = self._seed_runs[0].processes.joined  # all processes have the same losses
         return error
-
-
-def _count(seed_run: SeedRun, done: EpochDone, *, together: int) -> None:
-    """An epoch is done, of so many seeds that train together."""
-    numbers = seed_run.at.numbers
-    numbers["seconds"] += done.seconds
-    numbers["seconds_preparing"] += done.preparing
-    numbers["seconds_waiting"] += done.waited
-    numbers["epoch"] += 1
-    numbers["seeds_together"] = together
 
 
 __all__ = ["Progress", "Trainer"]
 
 
 class Trainer:
-    """Trains seed runs to the end, together; `fit` is the verb that runs it.
+    """Trains seed runs to the end, together; `fit` runs it.
 
-    They have the same plan but for the seed, and stand at the same epoch. Their networks are
-    stacked and train as one, or each for itself.
+    They have the same plan apart from the seed, and are at the same epoch. Their networks train as
+    one stack or one after the other.
     """
 
     @status("bringing the data to the device and trying a few samples")
@@ -230,11 +241,11 @@ class Trainer:
         *,
         stacked: bool,
     ) -> None:
-        self.seed_runs, self.listeners, self.asked = seed_runs, listeners, engine
+        self.seed_runs, self.listeners, self.engine_option = seed_runs, listeners, engine
         self.plan = plan = seed_runs[0].plan
         self.processes = seed_runs[0].processes
         self.remaining = RemainingTime(plan.training.epochs, plan.training.evaluate_every)
-        keep_memory(plan.device)
+        retain_freed_memory(plan.device)
         if plan.configuration.precision == "fp64":
             for seed_run in seed_runs:
                 seed_run.model.double()
@@ -249,124 +260,126 @@ class Trainer:
                 f"`groups` must be at most the {samples} training samples, found "
                 f"{plan.training.groups}"
             )
-        labels = preflight(
+        labels = run_preflight(
             self.networks[0],
             plan.problem,
             plan.method,
             plan.training.batch_size,
-            smallest=self._smallest(samples),
+            smallest=self._compute_smallest_part(samples),
         )
         if isinstance(self.source, FromLoader):
             self.source.labels.update(labels)
         self.labels = labels
         val = load_samples(plan.problem, "val", plan.device, self.dtype, labels)
-        together = len(self.networks) if stacked else 1
+        self.stack_size = len(self.networks) if stacked else 1
         # multiply-adds of a forward pass, known only for networks without convolutions
         dense = len(plan.problem.input_shape) == 1
         weights = sum(p.numel() for p in self.networks[0].parameters())
-        self.small = weights * plan.training.batch_size * together if dense else None
+        self.work = weights * plan.training.batch_size * self.stack_size if dense else None
         plans = [seed_run.plan for seed_run in seed_runs for _ in seed_run.networks]
-        parts = [slice(at, at + together) for at in range(0, len(self.networks), together)]
         self.stacks = [
-            make_network_stack(self.networks[own], plans[own], self.source, engine, self.processes)
-            for own in parts
+            make_network_stack(networks, plans, self.source, engine, self.processes)
+            for networks, plans in zip(self._chunk(self.networks), self._chunk(plans), strict=True)
         ]
         self.epoch_end = EpochEnd(seed_runs, self.stacks, val)
 
-    def _smallest(self, samples: int) -> int:
-        """Samples in the smallest part of a batch that any process sees at once."""
+    def _chunk(self, values: Sequence[T]) -> list[Sequence[T]]:
+        """Split one value per network into one sequence per stack."""
+        starts = range(0, len(values), self.stack_size)
+        return [values[start : start + self.stack_size] for start in starts]
+
+    def _compute_smallest_part(self, samples: int) -> int:
+        """Compute the samples in the smallest part of a batch that any process sees at once."""
         training, count = self.plan.training, self.processes.count
         size, groups = training.batch_size, training.groups
         batches = [min(size, samples), samples % size // groups * groups]
-        parts = [batch // training.accumulate for batch in batches if batch]
-        return min(part // count or part for part in parts)
+        micro_batches = [batch // training.accumulate for batch in batches if batch]
+        return min(size // count or size for size in micro_batches)
 
     def run(self) -> list[Run]:
         """Begin or continue, train to the end, and leave the finished runs in their folders."""
         configuration = self.plan.configuration
         deterministic = configuration.deterministic
         with (
-            seeded(self.plan.seed, self.plan.device, deterministic=deterministic),
-            precise(configuration.precision),
+            seed_torch(self.plan.seed, self.plan.device, deterministic=deterministic),
+            set_precision(configuration.precision),
         ):
             moments = [s.state.optimizer.state(k) for s in self.stacks for k in range(s.networks)]
             states = [s.saved_state(k) for s in self.stacks for k in range(s.networks)]
-            epoch = self.processes.together(self._resumed)
-            for seed_run, own in zip(self.seed_runs, networks_of_each(self.seed_runs), strict=True):
-                seed_run.start(moments[own], states[own], epoch=epoch)
+            epoch = self.processes.together(self._find_first_epoch)
+            for seed_run, share in zip(self.seed_runs, split_networks(self.seed_runs), strict=True):
+                seed_run.start(moments[share], states[share], epoch=epoch)
                 if self.processes.first:
                     self.listeners.started(seed_run.folder, seed_run.epoch)
             self.epoch_end.validate_pending()
-            prepared = False
-            epochs = self.plan.training.epochs
-            with reading(self.plan, self.processes, epoch=self.seed_runs[0].epoch):
-                while self.seed_runs[0].epoch < epochs and not all(s.ended for s in self.seed_runs):
-                    self._epoch(prepare=not prepared)
-                    prepared = True
+            first, epochs = self.seed_runs[0].epoch, self.plan.training.epochs
+            with open_source(self.plan, self.processes, epoch=first):
+                for epoch in range(first, epochs):
+                    if all(seed_run.out_of_patience for seed_run in self.seed_runs):
+                        break
+                    self.train_epoch(prepare=epoch == first)
             return self._finish()
 
-    def _resumed(self) -> int:
-        """The epoch to go on from, the same for all seed runs; the first process finds it."""
+    def _find_first_epoch(self) -> int:
+        """Find the epoch to go on from, the same for all seed runs, in the first process."""
         folders = [seed_run.folder for seed_run in self.seed_runs]
         return find_common_epoch(folders) if self.processes.first else 0
 
-    def _epoch(self, *, prepare: bool) -> None:
-        """One pass over the data for all seed runs, and what follows it: validate, save, report."""
+    def train_epoch(self, *, prepare: bool) -> None:
+        """Run an epoch's steps, then validate, save and report progress."""
         started = time.perf_counter()
         with status(f"training, epoch {self.seed_runs[0].epoch + 1}"):
-            done = self._steps(prepare=prepare)
-        judged = self._seconds_judging()
-        means, found = self.epoch_end.finish_epoch(done)
-        judged = self._seconds_judging() - judged
-        self.remaining.note(time.perf_counter() - started - done.preparing - judged, judged)
+            steps = self._run_steps(prepare=prepare)
+        evaluating = self._sum_evaluation_seconds()
+        means, evaluations = self.epoch_end.finish_epoch(steps)
+        evaluating = self._sum_evaluation_seconds() - evaluating
+        seconds = time.perf_counter() - started - steps.preparing - evaluating
+        self.remaining.add(seconds, evaluating)
         if self.processes.first:
-            each = [
-                self._progress_of([one], [mean], done)
-                for one, mean in zip(self.seed_runs, means, strict=True)
+            by_seed = [
+                self._make_progress([seed_run], [mean], steps)
+                for seed_run, mean in zip(self.seed_runs, means, strict=True)
             ]
-            self.listeners.epoch(each, found, self._progress_of(self.seed_runs, means, done))
+            overall = self._make_progress(self.seed_runs, means, steps)
+            self.listeners.epoch(by_seed, evaluations, overall)
 
-    def _steps(self, *, prepare: bool) -> EpochDone:
-        """All steps of an epoch, of all seed runs together."""
+    def _run_steps(self, *, prepare: bool) -> EpochSteps:
+        """Run all steps of an epoch, those of all seed runs together."""
         plan, epoch = self.plan, self.seed_runs[0].epoch
-        drawn = [one for seed_run in self.seed_runs for one in seed_run.draw(len(self.source))]
-        pieces = [
-            (stack, drawn[at * stack.networks : (at + 1) * stack.networks])
-            for at, stack in enumerate(self.stacks)
-        ]
-        if isinstance(self.source, FromLoader):
-            self.source.begin(plan.seed, epoch)
-        if self.processes.joined or isinstance(self.source, FromLoader):
-            # dropout and its like draw from torch's generator: differently in every process
-            torch.manual_seed(mixed_seed(plan.seed, epoch, self.processes.rank))
+        draws = [pair for run in self.seed_runs for pair in run.draw_epoch(len(self.source))]
+        by_stack = list(zip(self.stacks, self._chunk(draws), strict=True))
+        loader = self.source if isinstance(self.source, FromLoader) else None
+        if loader is not None:
+            loader.begin(plan.seed, epoch)
+        if self.processes.joined or loader is not None:
+            # dropout and the like draw from torch's generator: differently in every process, and
+            # after a resume as without the interruption
+            torch.manual_seed(mix_seed(plan.seed, epoch, self.processes.rank))
         started = time.perf_counter()
+        rates = plan.training.compute_learning_rates(epoch, len(self.source))
         for stack in self.stacks:
-            stack.state.optimizer.set_rates(plan.training.learning_rates(epoch, len(self.source)))
+            stack.state.optimizer.set_rates(rates)
             stack.begin(plan.method, epoch)
         preparing = 0.0
-        with threads_for(self.small):
+        with limit_threads(self.work):
             if prepare:
                 with status("preparing the steps"):
-                    for stack, own in pieces:
-                        stack.prepare(own, plan.device)
+                    for stack, stack_draws in by_stack:
+                        stack.prepare(stack_draws, plan.device)
                 preparing = time.perf_counter() - started
                 if any(stack.data_dependent and stack.networks > 1 for stack in self.stacks):
-                    # what Python decides would be decided for all of them together
+                    # a branch in Python would be taken for all networks of a stack together
                     raise DataDependentError(self.failure)
                 self._warn_of_failure()
             waited = self.source.waited
-            # the one time an epoch is read back
-            with (
-                self.source.checks.explain_errors()
-                if isinstance(self.source, FromLoader)
-                else nullcontext()
-            ):
-                every = [stack.epoch(own, plan.device) for stack, own in pieces]
-            losses = torch.cat(every, dim=1).cpu()
-        for network in self.networks:  # statistics of batches, each process's of its own
+            with loader.checks.explain_errors() if loader is not None else nullcontext():
+                losses = [stack.epoch(stack_draws, plan.device) for stack, stack_draws in by_stack]
+            # reading the losses back waits for the device: once an epoch, not once a step
+            all_losses = torch.cat(losses, dim=1).cpu()
+        for network in self.networks:  # batch statistics, which each process has of its own share
             self.processes.follow(list(network.buffers()))
         seconds = time.perf_counter() - started - preparing
-        return EpochDone(losses, seconds, preparing, self.source.waited - waited)
+        return EpochSteps(all_losses, seconds, preparing, self.source.waited - waited)
 
     def _warn_of_failure(self) -> None:
         if self.failure is not None:
@@ -377,50 +390,50 @@ class Trainer:
                 stacklevel=4,
             )
 
-    def _seconds_judging(self) -> float:
-        return float(sum(seed_run.at.numbers["seconds_evaluating"] for seed_run in self.seed_runs))
+    def _sum_evaluation_seconds(self) -> float:
+        return float(sum(run.state.numbers["seconds_evaluating"] for run in self.seed_runs))
 
     @property
     def engine_name(self) -> str:
-        """How steps are run; where some cannot be as they were meant to, how those are."""
+        """The engine that runs the steps: of stacks that differ, the one that had to fall back."""
         return next((s.engine for s in self.stacks if s.engine.failure), self.stacks[0].engine).name
 
     @property
     def failure(self) -> str | None:
-        """Why they are not run as they were meant to be."""
+        """The reason why steps are not run by the engine that was chosen; `None` if they are."""
         return next((s.engine.failure for s in self.stacks if s.engine.failure), None)
 
-    def _progress_of(
-        self, seed_runs: Sequence[SeedRun], means: Sequence[Mapping[str, float]], done: EpochDone
+    def _make_progress(
+        self, seed_runs: Sequence[SeedRun], means: Sequence[Mapping[str, float]], steps: EpochSteps
     ) -> Progress:
-        """Where some of the seed runs stand."""
-        lead, every = seed_runs[0], [seed_run.hypervolume_val for seed_run in seed_runs]
-        reached = [one for one in every if one is not None]
+        lead, volumes = seed_runs[0], [seed_run.hypervolume_val for seed_run in seed_runs]
+        known_volumes = [volume for volume in volumes if volume is not None]
         return Progress(
-            lead.epoch,
-            self.plan.training.epochs,
-            {name: fmean(mean[name] for mean in means) for name in means[0]},
-            sum(reached) / len(reached) if reached else None,
-            lead.at.numbers["seconds"],
-            self.engine_name,
-            lead.folder,
-            unit_of(self.plan.problem.input_shape),
-            len(self.source) * len(self.networks) / done.seconds,
-            self.remaining.left(lead.epoch),
-            peak_memory(self.plan.device),
-            done.waited / done.seconds,
+            epoch=lead.epoch,
+            epochs=self.plan.training.epochs,
+            losses={name: fmean(mean[name] for mean in means) for name in means[0]},
+            hypervolume_val=sum(known_volumes) / len(known_volumes) if known_volumes else None,
+            seconds=lead.state.numbers["seconds"],
+            engine=self.engine_name,
+            folder=lead.folder,
+            unit=get_unit(self.plan.problem.input_shape),
+            samples_per_second=len(self.source) * len(self.networks) / steps.seconds,
+            seconds_left=self.remaining.estimate(lead.epoch),
+            memory=get_peak_memory(self.plan.device),
+            waiting=steps.waited / steps.seconds,
         )
 
     @status("evaluating on test")
     def _finish(self) -> list[Run]:
         problem, device = self.plan.problem, self.plan.device
         test = load_samples(problem, "test", device, self.dtype, self.labels)
-        why = self.failure or (self.plan.why_eager if self.asked == "auto" else None)
-        engine = self.engine_name if why is None else f"{self.engine_name}: {why}"
-        said = {"engine": engine, "data": "on the device" if self.source.resident else "streamed"}
+        reason = self.failure or (self.plan.eager_reason if self.engine_option == "auto" else None)
+        engine = self.engine_name if reason is None else f"{self.engine_name}: {reason}"
+        notes = {"engine": engine, "data": "on the device" if self.source.resident else "streamed"}
         samples = len(self.source)
         runs = [
-            one.finish(self.epoch_end.val, test, said, samples=samples) for one in self.seed_runs
+            seed_run.finish(self.epoch_end.val, test, notes, samples=samples)
+            for seed_run in self.seed_runs
         ]
         for run in runs:
             self.listeners.finished(run)

@@ -1,4 +1,4 @@
-"""The scale of a loss: how strongly it pulls on the outputs of a fresh network."""
+"""Loss scales: how strongly each loss pulls on the outputs of a fresh network."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,15 +12,15 @@ from paretocosmos.problems import Problem, shares_of
 from paretocosmos.problems.streams import check_labels, get_label_range
 from paretocosmos.types import Outputs, Targets, first, map_tensors
 
-SCALES = "loss_scales"
-"""The name of the losses' scales in a checkpoint, beside the method's state."""
+STATE_KEY = "loss_scales"
+"""The key of the loss scales in a checkpoint, beside the method's state."""
 
 # Enough for a gap between groups to have a direction, few enough to cost nothing.
 SAMPLES = 2048
-# Noise on the outputs of a fresh network, of which some losses are flat: a gap where all outputs
-# are equal, a square near its minimum.
+# The deviation of the noise on a fresh network's outputs, where some losses are flat: a gap where
+# all outputs are equal, a square near its minimum.
 NOISE = 1.0
-# How often it is drawn: a gap that happens to be nearly closed pulls less.
+# Draws of the noise that are averaged: in a single one a gap may happen to be nearly closed.
 DRAWS = 8
 
 
@@ -29,107 +29,115 @@ def compute_loss_scales(model: nn.Module, problem: Problem, *, seed: int) -> Ten
 
     .. math:: s_j = \sqrt{\frac1B \sum_i \Big\| B \frac{\partial L_j}{\partial f_i} \Big\|^2}
 
-    over B training samples and the network's outputs f_i with equal weights, normal noise added: a
-    fresh network may happen to lie where a loss is flat. A loss that is not defined beyond the
-    outputs, as `binary_cross_entropy` beyond the probabilities of a sigmoid, has no noise. Times
-    1,000 a loss has 1,000 times the scale, and so the same weight. A loss's value would not do as
-    its scale: the gap between groups of a fresh network is nearly 0, and its weight would be nearly
-    infinite.
+    over B training samples and the network's outputs f_i for a ray of equal weights. Normal noise
+    is added to them, because a fresh network may happen to lie where a loss is flat; not for a loss
+    that is undefined there, as `binary_cross_entropy` is outside [0, 1]. A loss times 1,000 has
+    1,000 times the scale, and so the same weight. A loss's value is no substitute: the gap between
+    groups of a fresh network is nearly 0, and its weight would be nearly infinite.
 
     Args:
         model: the fresh network.
-        problem: what it is to be trained on.
-        seed: of the samples.
+        problem: the problem it will be trained on.
+        seed: the seed of the samples and of the noise.
     """
     parameter = next(model.parameters())
     ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives)).to(parameter)
-    generator, scales_of_parts = torch.Generator().manual_seed(seed), []
-    for own, few in shares_of(problem, SAMPLES, generator):
-        here = move_batch(few, parameter.device, parameter.dtype)
+    generator, pulls = torch.Generator().manual_seed(seed), []
+    for objectives, batch in shares_of(problem, SAMPLES, generator):
+        moved = move_batch(batch, parameter.device, parameter.dtype)
         with evaluation_mode(model):
-            outputs = model(problem.prepare(here.inputs, parameter.dtype), ray)
-        for objective in own if problem.source("train") is not None else ():
-            allowed = get_label_range(objective, outputs, here.targets)
-            if allowed is not None:  # a split in memory was looked at as a whole
+            outputs = model(problem.prepare(moved.inputs, parameter.dtype), ray)
+        # a split in memory was validated as a whole; a stream shows its first labels here
+        for objective in objectives if problem.source("train") is not None else ():
+            allowed = get_label_range(objective, outputs, moved.targets)
+            if allowed is not None:
                 target = objective.target
-                check_labels(here.targets[target], allowed, f"`{target}`", "`train`")
-        scales_of_parts.append(compute_pulls(own, outputs, here.targets, generator))
-    scales = torch.cat(scales_of_parts)
-    # a loss without a gradient is said aloud when the training ends, see `findings`
+                check_labels(moved.targets[target], allowed, f"`{target}`", "`train`")
+        pulls.append(compute_pulls(objectives, outputs, moved.targets, generator))
+    scales = torch.cat(pulls)
+    # a loss without a gradient is reported when the training ends, see `evaluation.diagnostics`
     return torch.where(scales > 0, scales, 1.0)
 
 
 def compute_pulls(
     objectives: Sequence[Objective], outputs: Outputs, targets: Targets, generator: torch.Generator
 ) -> Tensor:
-    """Compute how strongly each loss ``[J]`` pulls on outputs, as above; 0 without a gradient.
+    """Compute the root mean square pull ``[J]`` of each loss on outputs; 0 without a gradient.
 
     Args:
-        objectives: what is traded.
-        outputs: of a fresh network.
-        targets: of the same samples.
-        generator: of the noise, on the CPU.
+        objectives: the objectives.
+        outputs: outputs of a fresh network.
+        targets: targets of the same samples.
+        generator: the generator of the noise, on the CPU so that all devices draw the same.
     """
-    squared = [_squared_pulls(objectives, outputs, targets, generator) for _ in range(DRAWS)]
+    squared = [
+        _compute_squared_pulls(objectives, outputs, targets, generator) for _ in range(DRAWS)
+    ]
     return torch.stack(squared).mean(dim=0).sqrt().float().nan_to_num(0.0, 0.0, 0.0)
 
 
-def _squared_pulls(
+def _compute_squared_pulls(
     objectives: Sequence[Objective], outputs: Outputs, targets: Targets, generator: torch.Generator
 ) -> Tensor:
-    """The same for one draw of the noise, squared."""
+    """Compute the squared pulls ``[J]`` for one draw of the noise."""
     positive: list[bool] = []
 
-    def noised(out: Tensor) -> Tensor:
+    def add_noise(out: Tensor) -> Tensor:
         positive.append(bool((out >= 0).all()))
         noise = torch.randn(out.shape, generator=generator).to(out)
         return out.detach() + NOISE * noise
 
-    shaken = _map_floats(noised, outputs)
+    noisy = _map_floats(add_noise, outputs)
     squared = []
     for objective in objectives:
-        # only of what may be probabilities: a loss of these need not be defined anywhere else
-        calm = all(positive) and _refuses_noise(objective, outputs, shaken, targets)
-        squared.append(_squared_pull(objective, outputs if calm else shaken, targets))
+        # only outputs that may be probabilities: their losses need not be defined anywhere else
+        without_noise = all(positive) and _rejects_noise(objective, outputs, noisy, targets)
+        squared.append(
+            _compute_squared_pull(objective, outputs if without_noise else noisy, targets)
+        )
     return torch.stack(squared)
 
 
-def _squared_pull(objective: Objective, outputs: Outputs, targets: Targets) -> Tensor:
-    """Return the squared pull of one loss on outputs; 0 where it has no gradient there."""
+def _compute_squared_pull(objective: Objective, outputs: Outputs, targets: Targets) -> Tensor:
+    """Compute the squared pull of one loss on outputs; 0 where it has no gradient."""
     leaves: list[Tensor] = []
 
-    def leaf(out: Tensor) -> Tensor:
+    def make_leaf(out: Tensor) -> Tensor:
         leaves.append(out.detach().clone().requires_grad_())
         return leaves[-1]
 
-    at = _map_floats(leaf, outputs)
+    leaf_outputs = _map_floats(make_leaf, outputs)
     with torch.enable_grad():
-        loss = objective.loss(at, targets)
+        loss = objective.loss(leaf_outputs, targets)
     total = torch.zeros((), device=loss.device, dtype=torch.float64)
     if loss.requires_grad:
-        each = torch.autograd.grad(loss, leaves, allow_unused=True)
-        squares = [one.double().square().sum() for one in each if one is not None]
+        gradients = torch.autograd.grad(loss, leaves, allow_unused=True)
+        squares = [
+            gradient.double().square().sum() for gradient in gradients if gradient is not None
+        ]
         total = torch.stack([total, *squares]).sum()
+    # losses are means over B samples: B² from the gradients, 1/B from the mean of the squares
     return len(first(targets)) * total
 
 
-def _refuses_noise(
-    objective: Objective, outputs: Outputs, shaken: Outputs, targets: Targets
+def _rejects_noise(
+    objective: Objective, outputs: Outputs, noisy: Outputs, targets: Targets
 ) -> bool:
-    """Return whether a loss is defined for the network's outputs, but not with noise on them.
+    """Return True if a loss is defined for a network's outputs, but not with noise on them.
 
-    It is tried out on the CPU: on a GPU, a loss that refuses its input makes the GPU unusable.
+    It is evaluated on the CPU: a failed device-side assertion makes a GPU unusable for the process.
     """
+    cpu_targets = map_tensors(Tensor.cpu, targets)
 
-    def is_defined(given: Outputs) -> bool:
+    def is_defined(values: Outputs) -> bool:
         try:
             with torch.no_grad():
-                loss = objective.loss(*(map_tensors(Tensor.cpu, part) for part in (given, targets)))
+                loss = objective.loss(map_tensors(Tensor.cpu, values), cpu_targets)
         except (RuntimeError, ValueError):
             return False
         return bool(loss.isfinite().all())
 
-    return not is_defined(shaken) and is_defined(outputs)
+    return not is_defined(noisy) and is_defined(outputs)
 
 
 def _map_floats(function: Callable[[Tensor], Tensor], outputs: Outputs) -> Outputs:

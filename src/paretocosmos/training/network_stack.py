@@ -1,4 +1,4 @@
-"""Networks that train as one: what they advance, and how."""
+"""Network stacks: one network or several that train as one, and the engine that runs them."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.promises import from_outside
+from paretocosmos.config.traceability import find_third_party
 from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import TrainingTask, training_task
 from paretocosmos.objectives import Objective
@@ -25,7 +25,7 @@ from paretocosmos.training.engine import (
     make_step,
 )
 from paretocosmos.training.engine.optimizer import find_undecayed
-from paretocosmos.training.loss_scales import SCALES, compute_loss_scales
+from paretocosmos.training.loss_scales import STATE_KEY, compute_loss_scales
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class NetworkStack:
 
     @property
     def data_dependent(self) -> bool:
-        """Whether Python decides something in its steps, though a declaration says otherwise."""
+        """True if its step branches on values in Python, though a declaration says otherwise."""
         step = self.state.step
         return isinstance(step, TracedStep) and step.data_dependent
 
@@ -46,18 +46,18 @@ class NetworkStack:
         """Return one network's state of the method and loss scales for checkpoints, as views."""
         state = dict(self.state.method_state)
         if self.state.loss_scales is not None:
-            state[SCALES] = self.state.loss_scales
+            state[STATE_KEY] = self.state.loss_scales
         return {name: v[index] for name, v in state.items()} if self.networks > 1 else state
 
-    def epoch(self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> Tensor:
-        """Train for an epoch; the mean losses of the groups, ``[steps, networks, J]``."""
-        order, rays = self._join(drawn, device)
+    def epoch(self, draws: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> Tensor:
+        """Train for an epoch and return the groups' mean losses, ``[steps, networks, J]``."""
+        order, rays = self._join(draws, device)
         losses = self.engine.epoch(order, rays).mean(dim=-2)
         return losses if self.networks > 1 else losses.unsqueeze(1)
 
-    def prepare(self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> None:
+    def prepare(self, draws: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> None:
         """Trace, compile or capture what an epoch needs, without training."""
-        self.engine.prepare(*self._join(drawn, device))
+        self.engine.prepare(*self._join(draws, device))
 
     def averaged(self) -> AbstractContextManager[None]:
         """Give the networks their averaged weights inside, if weights are averaged."""
@@ -68,14 +68,14 @@ class NetworkStack:
         state = self.state.method_state
         for name, value in method.at_epoch(epoch, state).items():
             if value is not state[name]:
-                state[name].copy_(value)
+                state[name].copy_(value)  # in place: a captured graph reads these tensors
 
     def _join(
-        self, drawn: Sequence[tuple[Tensor, Tensor]], device: torch.device
+        self, draws: Sequence[tuple[Tensor, Tensor]], device: torch.device
     ) -> tuple[Tensor, Tensor]:
         order, rays = (
-            parts[0] if self.networks == 1 else torch.stack(parts)
-            for parts in zip(*drawn, strict=True)
+            by_network[0] if self.networks == 1 else torch.stack(by_network)
+            for by_network in zip(*draws, strict=True)
         )
         return order.to(self.state.source.device), rays.to(device)
 
@@ -90,11 +90,11 @@ def make_network_stack(
     """Stack networks of one architecture, ready to train.
 
     Args:
-        networks: each then uses its share of the stack.
-        plans: of each, which differ in the seed at most.
-        source: where batches come from.
-        engine: how steps are run, by name.
-        processes: those that share the steps.
+        networks: the networks; their parameters become views of the stack.
+        plans: the plan of each, which differ in the seed at most.
+        source: the source of batches.
+        engine: the name of the engine.
+        processes: the processes that share the steps.
     """
     plan, count = plans[0], len(networks)
     stacked, training = count > 1, plan.training
@@ -125,10 +125,15 @@ def make_network_stack(
         groups=training.groups,
         loss_scales=loss_scales,
         buffers=list(model.buffers()),
-        third_party=[own for part in (*plan.parts, model) for own in from_outside(part)],
+        third_party=[
+            third_party
+            for component in (*plan.step_components, model)
+            for third_party in find_third_party(component)
+        ],
     )
-    chosen = choose_engine(engine, state, model, traceable=plan.traceable, steps=steps)
-    return NetworkStack(state, chosen, count)
+    return NetworkStack(
+        state, choose_engine(engine, state, model, traceable=plan.traceable, steps=steps), count
+    )
 
 
 def _make_step(
@@ -165,8 +170,8 @@ def _init_method_state(plans: Sequence[Plan]) -> dict[str, Tensor]:
 def _compute_scales(
     networks: Sequence[nn.Module], tasks: Sequence[TrainingTask], plans: Sequence[Plan]
 ) -> Tensor | None:
-    """Return the scales of every network's losses, if they are divided by some."""
-    # a task of its own has losses of one scale
+    """Compute the loss scales of every network; `None` if losses are not scaled."""
+    # a task with a loss of its own has losses of one scale
     if tasks[0].fit is not None or not plans[0].training.scale_losses:
         return None
     scales = [
@@ -177,15 +182,16 @@ def _compute_scales(
 
 
 def _join_networks(tensors: Sequence[Tensor]) -> Tensor:
-    """Stack one tensor of each network; copy that of a single one."""
+    """Stack one tensor of each network; copy it if there is one network."""
     return torch.stack(list(tensors)) if len(tensors) > 1 else tensors[0].clone()
 
 
 def _stack_parameters(models: Sequence[nn.Module]) -> dict[str, Tensor]:
-    """Stack the models' parameters by name; each model then uses its share of the stack."""
-    parameters = [{n: p for n, p in m.named_parameters() if p.requires_grad} for m in models]
-    stacked = {n: torch.stack([own[n].detach() for own in parameters]) for n in parameters[0]}
-    for index, own in enumerate(parameters):
-        for name, parameter in own.items():
+    """Stack the models' parameters by name and make each model's parameters views of the stack."""
+    by_model = [{n: p for n, p in m.named_parameters() if p.requires_grad} for m in models]
+    stacked = {n: torch.stack([by_name[n].detach() for by_name in by_model]) for n in by_model[0]}
+    for index, by_name in enumerate(by_model):
+        for name, parameter in by_name.items():
+            # `.data`, so that it stays the same Parameter: tied weights and hooks refer to it
             parameter.data = stacked[name][index]
     return stacked

@@ -24,13 +24,13 @@ from paretocosmos.runtime.torch_private import BatchNorm
 from paretocosmos.training.engine.gradients import find_head_modules
 from paretocosmos.types import Batch, Outputs, map_tensors
 
-__all__ = ["preflight"]
+__all__ = ["run_preflight"]
 
 SAMPLES = 4
 Share = tuple[tuple[Objective, ...], Batch]
 
 
-def preflight(
+def run_preflight(
     model: nn.Module,
     problem: Problem,
     method: Method,
@@ -50,12 +50,12 @@ def preflight(
     Returns:
         What labels each target may have, where they are classes.
     """
-    shares = _shares(problem, SAMPLES, model)
+    shares = _load_shares(problem, SAMPLES, model)
     few = shares[0][1]
     rays = even_rays(2, len(problem.objectives))
     try:
-        losses, labels = _tried(model, problem, shares, rays)
-        _evaluate(model, problem, shares, labels, rays)
+        losses, labels = _try_losses(model, problem, shares, rays)
+        _try_evaluation(model, problem, shares, labels, rays)
     except ParetoCosmosError:
         raise
     except Exception as error:
@@ -72,16 +72,16 @@ def preflight(
                 f"the loss of `{name}` must be one number, found {tuple(loss.shape)}: take its mean"
             )
     if type(method).check is not Method.check:
-        losses = _losses(model, problem, _shares(problem, batch_size, model))
+        losses = _compute_losses(model, problem, _load_shares(problem, batch_size, model))
         method.check(torch.stack(losses).detach(), problem.names)
     if method.over == "shared":
         _check_shared(model, problem, method, shares)
     if smallest is not None:
-        _check_statistics(model, problem, _shares(problem, smallest, model)[0][1])
+        _check_statistics(model, problem, _load_shares(problem, smallest, model)[0][1])
     return labels
 
 
-def _tried(
+def _try_losses(
     model: nn.Module, problem: Problem, shares: Sequence[Share], rays: Tensor
 ) -> tuple[list[Tensor], dict[str, LabelRange]]:
     """Every objective's loss at the first ray, and what labels each target may have."""
@@ -123,7 +123,7 @@ def _check_statistics(model: nn.Module, problem: Problem, few: Batch) -> None:
             buffer.copy_(value)
 
 
-def _shares(problem: Problem, count: int, model: nn.Module) -> list[Share]:
+def _load_shares(problem: Problem, count: int, model: nn.Module) -> list[Share]:
     """The first samples, where the model is, with the objectives that are trained on them."""
     parameter = next(model.parameters())
     return [
@@ -132,7 +132,7 @@ def _shares(problem: Problem, count: int, model: nn.Module) -> list[Share]:
     ]
 
 
-def _evaluate(
+def _try_evaluation(
     model: nn.Module,
     problem: Problem,
     shares: Sequence[Share],
@@ -146,7 +146,7 @@ def _evaluate(
         few["train"] = shares
     for split in SPLITS[1:]:
         few[split] = [
-            (own, _first_of(of, own, labels))
+            (own, _read_first(of, own, labels))
             for own, of in scored_on(problem, split)
             if not isinstance(of, Batch)
         ]
@@ -158,7 +158,7 @@ def _evaluate(
             evaluate_shares(model, problem, tried, rays, split=name)
 
 
-def _first_of(
+def _read_first(
     source: Source, objectives: Sequence[Objective], labels: Mapping[str, LabelRange]
 ) -> Batch:
     found = source.some(SAMPLES)
@@ -166,7 +166,7 @@ def _first_of(
     return found
 
 
-def _losses(model: nn.Module, problem: Problem, shares: Sequence[Share]) -> list[Tensor]:
+def _compute_losses(model: nn.Module, problem: Problem, shares: Sequence[Share]) -> list[Tensor]:
     """Every objective's loss at the centre of the simplex, with the one graph of all."""
     parameter = next(model.parameters())
     objectives = len(problem.objectives)
@@ -199,7 +199,7 @@ def _check_shared(
             f"`{type(method).__name__}` needs parameters that all objectives share, found none "
             f"outside the heads ({', '.join(apart)})"
         )
-    losses = _losses(model, problem, shares)
+    losses = _compute_losses(model, problem, shares)
     reached = [
         torch.autograd.grad(loss, list(shared.values()), retain_graph=True, allow_unused=True)
         for loss in losses

@@ -1,4 +1,4 @@
-"""How far a training is: progress after every epoch, live bars, and lines in a log."""
+"""Progress of a training: numbers after every epoch, live bars, and lines in a log."""
 
 import time
 from collections import deque
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import TaskID
 
-# Epochs and validations the estimate looks back on: it follows a machine that others use too.
+# Epochs and validations that the estimate of the time left is based on; few, since a machine that
+# others use too changes its speed.
 RECENT = 10
-# Share of a training's time that checkpoints may take, and seconds they may take in any case.
-SHARE, FREE = 0.05, 2.0
+# The fraction of a training's time that checkpoints may take, and seconds they may always take.
+CHECKPOINT_FRACTION, FREE_SECONDS = 0.05, 2.0
 
 # Columns that a bar takes beside its name, the losses, the hypervolume and the epochs.
 FIXED_COLUMNS = 36
@@ -43,24 +44,25 @@ LOG_INTERVAL = 30.0
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a training stands; handed to `fit`'s `progress` after every epoch.
+    """The state of a training; passed to `fit`'s `progress` after every epoch.
 
     Attributes:
         epoch: epochs done.
         epochs: epochs in all.
         losses: the epoch's mean training loss of every objective, over all seeds.
-        hypervolume_val: the last validation's hypervolume, their mean; `None` before the first.
+        hypervolume_val: the last validation's hypervolume, averaged over seeds; `None` before the
+            first.
         seconds: training time so far.
-        engine: how steps are run.
+        engine: the engine that runs the steps.
         folder: the run folder; that of the first seed where several train together.
         unit: what a sample is called, ``"images"`` or ``"samples"``.
         samples_per_second: the epoch's training samples a second, of all networks and all seeds
             that train together, as in ``run.json``.
-        seconds_left: an estimate of all that is still to do, evaluations included.
-        memory: the most bytes taken so far: on a GPU by this training, on a CPU by the process;
-            `None` where the system does not say.
-        waiting: the share of the epoch's training that stood still for want of data; 0 where all
-            data is on the device.
+        seconds_left: an estimate of the time to the end, evaluations included.
+        memory: the peak memory in bytes: on a GPU of this training, on a CPU of the process;
+            `None` if the system does not say.
+        waiting: the fraction of the epoch's training time spent waiting for data; 0 if all data is
+            on the device.
     """
 
     epoch: int
@@ -81,8 +83,8 @@ ProgressCallback = Callable[[Progress], None]
 """A function that is called after every epoch."""
 
 
-class EpochDone(NamedTuple):
-    """An epoch's steps: losses ``[steps, K, J]`` of all K networks, and where the time went."""
+class EpochSteps(NamedTuple):
+    """The result of an epoch's steps: losses ``[steps, K, J]`` of all K networks, and times."""
 
     losses: Tensor
     seconds: float
@@ -94,8 +96,8 @@ class RemainingTime:
     """Estimate of the time left, from the epochs and validations of this training so far.
 
     Args:
-        epochs: in all.
-        evaluate_every: epochs from one validation to the next; the last epoch has one anyway.
+        epochs: epochs in all.
+        evaluate_every: epochs from one validation to the next; the last epoch always has one.
     """
 
     def __init__(self, epochs: int, evaluate_every: int) -> None:
@@ -105,44 +107,45 @@ class RemainingTime:
         self._epochs: deque[float] = deque(maxlen=RECENT)
         self._validations: deque[float] = deque(maxlen=RECENT)
 
-    def note(self, seconds: float, validating: float) -> None:
-        """Note that an epoch is done.
+    def add(self, seconds: float, validating: float) -> None:
+        """Add an epoch.
 
         Args:
-            seconds: all it took but for its validation.
-            validating: what that took, 0 where there was none.
+            seconds: its time without validation.
+            validating: the time of its validation, 0 if it had none.
         """
         self._epochs.append(seconds)
         if validating > 0:
             self._validations.append(validating)
 
-    def left(self, epoch: int) -> float:
-        """Return the seconds from the end of this epoch to the end.
+    def estimate(self, epoch: int) -> float:
+        """Estimate the seconds from the end of an epoch to the end of the training.
 
         The test is assumed to take as long as a validation.
 
         >>> remaining = RemainingTime(10, 5)
-        >>> remaining.note(2.0, 0.5)
-        >>> remaining.left(5)
+        >>> remaining.add(2.0, 0.5)
+        >>> remaining.estimate(5)
         11.0
         """
         rest = self._validated[epoch:]
+        # medians: the first epoch warms up, and a busy machine has outliers
         training = median(self._epochs) if self._epochs else 0.0
         validating = median(self._validations) if self._validations else 0.0
         return len(rest) * training + (sum(rest) + 1) * validating
 
 
 class CheckpointBudget:
-    """Decision whether another checkpoint is worth its time.
+    """The time that checkpoints may take.
 
     There is one after every epoch, unless epochs are so short and networks so large that writing
-    would cost more than a share of the training: then it waits for a later epoch.
+    would cost more than a fraction of the training: then it waits for a later epoch.
 
     >>> budget = CheckpointBudget()
-    >>> budget.note(training=0.5, saving=3.0)
+    >>> budget.add(training=0.5, saving=3.0)
     >>> budget.due
     False
-    >>> budget.note(training=30.0, saving=0.0)
+    >>> budget.add(training=30.0, saving=0.0)
     >>> budget.due
     True
     """
@@ -152,15 +155,15 @@ class CheckpointBudget:
 
     @property
     def due(self) -> bool:
-        """Whether to write one now."""
-        return self._saving <= FREE + SHARE * self._training
+        """True if a checkpoint should be written now."""
+        return self._saving <= FREE_SECONDS + CHECKPOINT_FRACTION * self._training
 
-    def note(self, *, training: float, saving: float) -> None:
-        """Note that an epoch is done.
+    def add(self, *, training: float, saving: float) -> None:
+        """Add an epoch.
 
         Args:
-            training: seconds it took.
-            saving: seconds its checkpoint took, 0 where there was none.
+            training: seconds of its steps.
+            saving: seconds of its checkpoint, 0 if it had none.
         """
         self._training += training
         self._saving += saving
@@ -179,7 +182,7 @@ class Bars:
         from rich.text import Text
 
         class TimeLeft(progress.ProgressColumn):
-            """Estimate after the last epoch, less the time that has passed since."""
+            """The estimate after the last epoch, less the time that has passed since."""
 
             def render(self, task: progress.Task) -> Text:
                 end = task.fields["end"]
@@ -187,7 +190,7 @@ class Bars:
                 return Text(left, style="progress.remaining")
 
         self._seen, self._log = seen, log and not get_console().is_terminal
-        self._last, self._cost = time.monotonic(), ""
+        self._last_line, self._cost = time.monotonic(), ""
         self._tasks: dict[str, TaskID] = {}
         self._bar = progress.Progress(
             progress.TextColumn("{task.description}", markup=False),
@@ -200,7 +203,7 @@ class Bars:
         )
 
     def add(self, name: str, epochs: int) -> ProgressCallback:
-        """Show a training that is still to come, and return what to call after its epochs."""
+        """Add a bar and return the callback of its training."""
         if name not in self._tasks:
             self._tasks[name] = self._bar.add_task(
                 sanitize(name) or "epoch", total=epochs, losses="", hypervolume="-", end=None
@@ -224,12 +227,12 @@ class Bars:
             hypervolume=hypervolume,
             end=time.monotonic() + progress.seconds_left,
         )
-        if self._log and time.monotonic() - self._last >= LOG_INTERVAL:
-            self._last = time.monotonic()
+        if self._log and time.monotonic() - self._last_line >= LOG_INTERVAL:
+            self._last_line = time.monotonic()
             self._print_line(name, progress)
 
     def draw(self) -> "RenderableType | None":
-        """Return the bars of now; `None` before the first, so that a refusal is only a sentence."""
+        """Return the bars; `None` before the first, so that an error is all that is printed."""
         from rich.console import Group
         from rich.text import Text
 
@@ -239,7 +242,7 @@ class Bars:
         return Group(self._bar.get_renderable(), *cost)
 
     def _print_line(self, name: str, progress: Progress) -> None:
-        parts = [
+        columns = [
             *([name] if name else []),
             f"epoch {progress.epoch}/{progress.epochs}",
             _format_losses(progress, LOG_COLUMNS),
@@ -247,10 +250,10 @@ class Bars:
             _format_cost(progress),
             f"{format_duration(progress.seconds_left)} left",
         ]
-        get_console().print(sanitize("  ".join(parts)), markup=False, soft_wrap=True)
+        get_console().print(sanitize("  ".join(columns)), markup=False, soft_wrap=True)
 
 
-_shown: list[Bars] = []  # the bars of the outermost call, which the calls inside of it join
+_shown: list[Bars] = []  # the bars of the outermost call; nested calls add theirs to them
 
 
 @contextmanager
@@ -286,8 +289,8 @@ def follow_progress(
     """Choose the progress callback of trainings that are planned later.
 
     Args:
-        callback: the caller's own; `True` for bars, `False` for none.
-        first: whether this is the first of several processes, the only one that shows bars.
+        callback: the caller's function; `True` for bars, `False` for none.
+        first: set in the first of several processes, the only one that shows bars.
 
     Yields:
         A function from a training's name and epochs to its callback.
@@ -296,12 +299,12 @@ def follow_progress(
         with show_bars() as bars:
             yield bars.add
     else:
-        chosen = callback if callable(callback) else None
-        yield lambda _name, _epochs: chosen
+        function = callback if callable(callback) else None
+        yield lambda _name, _epochs: function
 
 
 def _format_losses(progress: Progress, room: int) -> str:
-    """Format every loss with its name, cut if need be; else as many numbers as have room."""
+    """Format every loss with its name, shortened if need be; else as many numbers as fit."""
     losses = progress.losses
     for longest in (max(map(len, losses), default=0), SHORT_NAME):
         names = [n if len(n) <= longest else f"{n[: longest - 1]}…" for n in losses]
@@ -318,16 +321,16 @@ def _format_losses(progress: Progress, room: int) -> str:
 
 
 def _format_cost(progress: Progress) -> str:
-    parts = [format_rate(progress.samples_per_second, progress.unit)]
+    columns = [format_rate(progress.samples_per_second, progress.unit)]
     if progress.memory is not None:
-        parts.append(format_bytes(progress.memory))
-    return "  ".join([*parts, f"{format_share(progress.waiting)} waiting for data"])
+        columns.append(format_bytes(progress.memory))
+    return "  ".join([*columns, f"{format_share(progress.waiting)} waiting for data"])
 
 
-def unit_of(input_shape: Sequence[int]) -> str:
-    """Return what samples of a shape are called.
+def get_unit(input_shape: Sequence[int]) -> str:
+    """Return the word for samples of a shape.
 
-    >>> unit_of((3, 64, 64)), unit_of((88,))
+    >>> get_unit((3, 64, 64)), get_unit((88,))
     ('images', 'samples')
     """
     return "images" if len(input_shape) == 3 else "samples"

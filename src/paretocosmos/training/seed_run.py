@@ -1,4 +1,4 @@
-"""A seed run: one seed's training. Its networks, its generator, and the folder it leaves behind."""
+"""`SeedRun`: one seed's training, with its networks, its generator and its run folder."""
 
 import copy
 import dataclasses
@@ -22,7 +22,6 @@ from paretocosmos.evaluation.evaluate import evaluate_shares
 from paretocosmos.evaluation.postprocessing import compute_quality, fit_postprocessing
 from paretocosmos.evaluation.samples import Shares
 from paretocosmos.io.files import write_json
-from paretocosmos.methods import Method, State
 from paretocosmos.nn.conditioning import Conditioning, list_networks, training_task
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
@@ -42,13 +41,14 @@ from paretocosmos.runs.checkpoint import (
 from paretocosmos.runs.folders import hash_run
 from paretocosmos.runs.record import begin_record, measure_fronts, write_run
 from paretocosmos.runs.run import Run
-from paretocosmos.runtime.device import peak_memory, to_device_layout
+from paretocosmos.runtime.device import get_peak_memory, to_device_layout
 from paretocosmos.runtime.distributed import ALONE, Processes
-from paretocosmos.training.calibration import useful_ends
+from paretocosmos.training.calibration import find_useful_ends
 from paretocosmos.training.callbacks import Evaluation
+from paretocosmos.training.progress import EpochSteps
 
 
-def judged_front(
+def evaluate_front(
     model: nn.Module,
     plan: Plan,
     shares: Shares,
@@ -57,12 +57,15 @@ def judged_front(
     *,
     split: str,
 ) -> Front:
-    """The front of a split, with its origin; refuses one without a number in it."""
-    fixed = plan.method.fixed_rays(len(plan.problem.objectives))
-    networks = None if fixed is None else len(fixed)  # None: one for all rays
-    origin = {"method": plan.configuration.label, "seed": plan.seed, "networks": networks}
+    """Evaluate the front of a split; raise if an objective is NaN at every ray."""
+    fixed_rays = plan.method.fixed_rays(len(plan.problem.objectives))
+    provenance = {
+        "method": plan.configuration.label,
+        "seed": plan.seed,
+        "networks": None if fixed_rays is None else len(fixed_rays),  # None: one for all rays
+    }
     front = evaluate_shares(
-        model, plan.problem, shares, rays, split=split, provenance=origin, processes=processes
+        model, plan.problem, shares, rays, split=split, provenance=provenance, processes=processes
     )
     for name, values in zip(front.names, front.values.T, strict=True):
         if np.isnan(values).all():
@@ -77,145 +80,87 @@ def judged_front(
 def evaluate_equal_weights(
     model: nn.Module, problem: Problem, front: Front, test: Shares, processes: Processes
 ) -> dict[str, dict[str, float | None]]:
-    """What one network for all rays reaches with equal weights, where the paper judges faces.
+    """Evaluate one network for all rays at equal weights, as the paper does for faces.
 
-    Args:
-        model: the network.
-        problem: what it was trained on.
-        front: on test; with two objectives and an odd number of rays it has that ray.
-        test: what to evaluate it on where the front has not.
-        processes: those that share the samples.
+    The front on test has that ray if there are two objectives and an odd number of rays.
     """
-    even = 1 / front.objectives
-    there = np.abs(front.rays - even).max(axis=1) < 1e-6
-    if there.any():
-        one = front.take([int(there.argmax())])
+    weight = 1 / front.objectives
+    is_centre = np.abs(front.rays - weight).max(axis=1) < 1e-6
+    if is_centre.any():
+        point = front.take([int(is_centre.argmax())])
     else:
-        ray = torch.full((1, front.objectives), even)
-        one = evaluate_shares(model, problem, test, ray, split="test", processes=processes)
-    found = one.to_dict()
+        ray = torch.full((1, front.objectives), weight)
+        point = evaluate_shares(model, problem, test, ray, split="test", processes=processes)
+    numbers = point.to_dict()
     return {
-        "values": dict(zip(one.names, found["values"][0], strict=True)),
-        "metrics": {name: value for name, (value,) in found["metrics"].items()},
+        "values": dict(zip(point.names, numbers["values"][0], strict=True)),
+        "metrics": {name: value for name, (value,) in numbers["metrics"].items()},
     }
 
 
-def examined(
+def diagnose_network(
     model: nn.Module,
     plan: Plan,
     fronts: Mapping[str, Front],
     splits: Mapping[str, Shares],
     processes: Processes,
 ) -> dict[str, Any]:
-    """What a record says of one network for all rays; what it should say aloud is warned of.
+    """Return diagnostics of one network for all rays for the record, and warn of the findings.
 
     Args:
         model: the network.
-        plan: what it was trained by.
-        fronts: on val and test.
-        splits: those two.
-        processes: those that share the samples, of which the first one warns.
+        plan: the plan of its training.
+        fronts: its fronts on val and test.
+        splits: those two splits.
+        processes: the processes that share the samples; the first one warns.
     """
     problem = plan.problem
     if plan.method.fixed_rays(len(problem.objectives)) is not None:
         return {"centre": None, "sensitivity": None, "findings": []}
-    scaled = plan.training.scale_losses
-    learned = training_task(model, problem.objectives).fit is None
-    found = diagnose(model, problem, fronts["val"], splits["val"], scaled=scaled, learned=learned)
+    diagnosis = diagnose(
+        model,
+        problem,
+        fronts["val"],
+        splits["val"],
+        scaled=plan.training.scale_losses,
+        learned=training_task(model, problem.objectives).fit is None,
+    )
     if processes.first:
-        for finding in found.findings:
+        for finding in diagnosis.findings:
             warnings.warn(finding.text, FindingWarning, stacklevel=2)
     return {
         "centre": evaluate_equal_weights(model, problem, fronts["test"], splits["test"], processes),
-        "sensitivity": found.sensitivity if math.isfinite(found.sensitivity) else None,
-        "findings": [dataclasses.asdict(finding) for finding in found.findings],
+        "sensitivity": diagnosis.sensitivity if math.isfinite(diagnosis.sensitivity) else None,
+        "findings": [dataclasses.asdict(finding) for finding in diagnosis.findings],
     }
 
 
-def networks_told(
-    fixed: Tensor | None,
-    selected: Sequence[Mapping[str, Any]],
-    states: Sequence[State],
-    method: Method,
-) -> list[dict[str, Any]]:
-    """What there is to say of each network: its ray, its epoch, and what the method noted."""
-    rays = [None] if fixed is None else fixed.tolist()
-    return [
-        {"ray": ray, "epoch_selected": one["epoch"], **method.report(state)}
-        for ray, one, state in zip(rays, selected, states, strict=True)
-    ]
-
-
-def mean_losses(losses: Tensor, fixed: Tensor | None, names: Sequence[str]) -> dict[str, float]:
-    """Losses ``[steps, K, J]`` of an epoch by name, their mean over steps and networks.
-
-    A network counts for an objective by its ray's share: one that is not trained for it at all says
-    nothing of it.
-
-    Args:
-        losses: of all steps.
-        fixed: the rays ``[K, J]`` of the networks, if each has one.
-        names: the objectives'.
-    """
-    own = losses.mean(dim=0)
-    shares = torch.ones_like(own) if fixed is None else fixed.to(own)
-    means = (own * shares).sum(dim=0) / shares.sum(dim=0)
-    return dict(zip(names, means.tolist(), strict=True))
-
-
-def check_finite(
-    losses: Tensor, model: nn.Module, *, names: Sequence[str], epoch: int, kept: str
-) -> None:
-    """Refuse to go on from NaN or infinity.
-
-    Args:
-        losses: of an epoch's steps, of every network, ``[steps, K, J]``.
-        model: whose weights are looked at too.
-        names: the objectives'.
-        epoch: which one it was.
-        kept: what is left to go on from, in words.
-    """
-    bad = ~torch.isfinite(losses)
-    if bool(bad.any()):
-        step, network, objective = bad.nonzero()[0].tolist()
-        value = losses[step, network, objective].item()
-        which = f" of network {network + 1}" if losses.shape[1] > 1 else ""
-        raise DivergedError(
-            f"the loss of `{names[objective]}`{which} became {value} at step {step + 1} of epoch "
-            f"{epoch}; {kept}; lower `learning_rate`, to 1e-4 for instance, or look at the data"
-        ).with_hint({"learning_rate": "1e-4"})
-    if not all(bool(torch.isfinite(p).all()) for p in model.parameters()):
-        raise DivergedError(
-            f"the network's weights became NaN or infinite in epoch {epoch} though every loss was "
-            f"finite; {kept}; lower `learning_rate`, to 1e-4 for instance, or look at the data"
-        ).with_hint({"learning_rate": "1e-4"})
-
-
 class SeedRun:
-    """One seed's training: what it draws, how it is judged, and what it writes.
+    """One seed's training: draw samples and rays, validate, select, save and finish.
 
-    The loop trains its networks, one or several, alone or stacked with others; `at` is how far it
-    has come.
+    The loop trains its networks, one or several, alone or stacked with others; `state` says how far
+    it has come.
     """
 
     def __init__(self, plan: Plan, folder: Path, processes: Processes = ALONE) -> None:
         self.plan, self.folder, self.processes = plan, folder, processes
-        # a copy: plans outlive a training that runs out of memory, and must not hold on to it
+        # a copy: plans outlive a training that runs out of memory, and must not keep it in memory
         self.model = to_device_layout(copy.deepcopy(plan.model), plan.device)
-        if not self.model.training:  # a part that was frozen on purpose stays in its mode
+        # `train()` on the whole would also switch layers that the caller froze in evaluation mode
+        if not self.model.training:
             self.model.train()
         self.networks = list_networks(self.model)
         objectives = len(plan.problem.objectives)
         self.task = training_task(self.networks[0], plan.problem.objectives)
-        self.trained = [objective.name for objective in self.task.objectives]
-        self.fixed = plan.method.fixed_rays(objectives)
+        self.loss_names = [objective.name for objective in self.task.objectives]
+        self.fixed_rays = plan.method.fixed_rays(objectives)
         self.rays = (
             even_rays(plan.training.rays, objectives, ends=plan.training.calibrate)
-            if self.fixed is None
-            else self.fixed
+            if self.fixed_rays is None
+            else self.fixed_rays
         )
         self.generator = torch.Generator().manual_seed(plan.seed)
-        self.at: TrainingState
+        self.state: TrainingState
 
     def start(
         self,
@@ -227,11 +172,11 @@ class SeedRun:
         """Begin, or continue from a checkpoint in the folder.
 
         Args:
-            optimisers: every network's moments, not copies.
-            method_states: every network's state of the method, not copies.
-            epoch: the one to go on from; only the first process need know.
+            optimisers: every network's moments, not copies: a checkpoint is loaded into them.
+            method_states: every network's state of the method, not copies either.
+            epoch: the epoch to go on from; only the first process needs to know it.
         """
-        self.states = method_states
+        self.method_states = method_states
         optimiser, method_state = join_states(optimisers), join_states(method_states)
         numbers = {
             "run": hash_run(self.plan),
@@ -239,35 +184,39 @@ class SeedRun:
             "seeds_together": 1,
             "evaluations": [],
             "selected": [None] * len(self.networks),
-            **{f"seconds{part}": 0.0 for part in ("", "_preparing", "_evaluating", "_waiting")},
+            "seconds": 0.0,
+            "seconds_preparing": 0.0,
+            "seconds_evaluating": 0.0,
+            "seconds_waiting": 0.0,
         }
-        self.at = TrainingState(
+        self.state = TrainingState(
             self.model, optimiser, self.generator, method_state, numbers=numbers
         )
-        self.saved = [epoch]  # the epochs of the checkpoints to keep, the last one last
-        self.processes.together(lambda: self._begin(epoch))
-        self._follow()
+        self.saved = [epoch]  # the epochs of the checkpoints to keep, in order
+        self.processes.together(lambda: self._load_or_create(epoch))
+        self._copy_from_first()
         self.saved = [self.epoch]
 
-    def _begin(self, epoch: int) -> None:
-        """Take up a checkpoint in the folder, or write the first; only one process does."""
+    def _load_or_create(self, epoch: int) -> None:
+        """Load a checkpoint of the folder, or write the first one; only one process does."""
         if not self.processes.first:
             return
-        there = list_checkpoints(self.folder).get(epoch)
-        if there is not None and (epoch > 0 or find_flaw(there, epoch) is None):
+        checkpoint = list_checkpoints(self.folder).get(epoch)
+        # a damaged checkpoint of epoch 0 can be written again; later ones were checked when chosen
+        if checkpoint is not None and (epoch > 0 or find_flaw(checkpoint, epoch) is None):
             from paretocosmos.runs.schema import check_checkpoint
 
-            load_checkpoint(there, self.at)
-            check_checkpoint(self.at.numbers, there)
+            load_checkpoint(checkpoint, self.state)
+            check_checkpoint(self.state.numbers, checkpoint)
             return
         record, first = self.folder / "run.json", checkpoint_path(self.folder, 0)
-        begun = record.exists()
+        existed = record.exists()
         try:
             first.parent.mkdir(parents=True, exist_ok=True)
-            write_json(record, begin_record(self.plan, self.fixed, "training"))
+            write_json(record, begin_record(self.plan, self.fixed_rays, "training"))
             self.save()
         except OSError as error:
-            if not begun:  # take back a run that could not be begun
+            if not existed:  # leave nothing behind that looks like a run
                 for path in (record, first):
                     with suppress(OSError):
                         path.unlink()
@@ -279,171 +228,223 @@ class SeedRun:
                 f"cannot create `{self.folder}`: {error.strerror}; choose another `out`"
             ).with_hint({"out": None}) from error
 
-    def _follow(self) -> None:
-        """Stand where the first process stands, which alone has read the checkpoint."""
-        at, processes = self.at, self.processes
+    def _copy_from_first(self) -> None:
+        """Copy the state of the first process, which alone has read the checkpoint."""
+        state, processes = self.state, self.processes
         if not processes.joined:
             return
-        at.numbers = json.loads(processes.broadcast_bytes(json.dumps(at.numbers).encode()))
-        network = self.model.state_dict()
-        if any(selected is not None for selected in at.numbers["selected"]):
-            # in one order, and where the network is, as in the other processes
-            at.best = {
-                n: at.best.get(n, own).to(own.device, copy=True) for n, own in network.items()
+        state.numbers = json.loads(processes.broadcast_bytes(json.dumps(state.numbers).encode()))
+        weights = self.model.state_dict()
+        if any(selected is not None for selected in state.numbers["selected"]):
+            # tensors are broadcast one by one: the same order and device in all processes
+            state.best = {
+                name: state.best.get(name, weight).to(weight.device, copy=True)
+                for name, weight in weights.items()
             }
-        kept = (network, at.optimiser, at.method_state, at.best)
-        processes.follow([tensor for part in kept for tensor in part.values()])
-        drawn = processes.broadcast_bytes(self.generator.get_state().numpy().tobytes())
-        self.generator.set_state(torch.frombuffer(bytearray(drawn), dtype=torch.uint8))
+        by_name = (weights, state.optimiser, state.method_state, state.best)
+        processes.follow([tensor for tensors in by_name for tensor in tensors.values()])
+        generator = processes.broadcast_bytes(self.generator.get_state().numpy().tobytes())
+        self.generator.set_state(torch.frombuffer(bytearray(generator), dtype=torch.uint8))
 
     @property
     def epoch(self) -> int:
-        """Epochs done."""
-        return int(self.at.numbers["epoch"])
+        """The number of epochs done."""
+        return int(self.state.numbers["epoch"])
 
     @property
     def hypervolume_val(self) -> float | None:
-        """Of the last validation; `None` before the first, or where it is not known."""
-        evaluations = self.at.numbers["evaluations"]
+        """The hypervolume of the last validation; `None` before the first, or if it is NaN."""
+        evaluations = self.state.numbers["evaluations"]
         return evaluations[-1]["hypervolume_val"] if evaluations else None
 
     @property
-    def ended(self) -> bool:
-        """Whether its patience is at an end: no validation of late was better than one before."""
-        numbers, patience = self.at.numbers, self.plan.training.patience
+    def out_of_patience(self) -> bool:
+        """True if none of the last `patience` validations improved a network."""
+        numbers, patience = self.state.numbers, self.plan.training.patience
         if not patience or any(selected is None for selected in numbers["selected"]):
             return False
         best = max(selected["epoch"] for selected in numbers["selected"])
-        later = [one for one in numbers["evaluations"] if one["epoch"] > best]
+        later = [e for e in numbers["evaluations"] if e["epoch"] > best]
         return len(later) >= patience
 
-    def draw(self, samples: int) -> list[tuple[Tensor, Tensor]]:
-        """An epoch's order ``[samples]`` and rays ``[steps * G, J]``, on the CPU, per network."""
-        training = self.plan.training
-        steps, groups = -(-samples // training.batch_size), training.groups
-        drawn = []
+    def draw_epoch(self, samples: int) -> list[tuple[Tensor, Tensor]]:
+        """Draw each network's order ``[samples]`` and rays ``[steps * G, J]``, on the CPU."""
+        training, objectives = self.plan.training, len(self.plan.problem.objectives)
+        count = -(-samples // training.batch_size) * training.groups
+        draws = []
         for network in range(len(self.networks)):
             order = torch.randperm(samples, generator=self.generator)
-            objectives = len(self.plan.problem.objectives)
-            if self.task.fit is not None:  # no ray is seen, so none is drawn
-                rays = torch.full((steps * groups, objectives), 1 / objectives)
-            elif self.fixed is None:
-                rays = self.plan.method.sample_steps(objectives, steps, groups, self.generator)
+            if self.task.fit is not None:  # the network takes no ray, so none is drawn
+                rays = torch.full((count, objectives), 1 / objectives)
+            elif self.fixed_rays is None:
+                rays = self.plan.method.sample_steps(
+                    objectives, count // training.groups, training.groups, self.generator
+                )
             else:
-                rays = self.fixed[network].expand(steps * groups, -1)
-            drawn.append((order, rays))
-        return drawn
+                rays = self.fixed_rays[network].expand(count, -1)
+            draws.append((order, rays))
+        return draws
 
-    def refuse_divergence(self, losses: Tensor) -> None:
-        """Losses ``[steps, K, J]`` of an epoch; read once, so a step costs no round trip."""
-        kept = f"the checkpoint of epoch {self.saved[-1]} is kept in `{self.folder}`"
-        check_finite(losses, self.model, names=self.trained, epoch=self.epoch + 1, kept=kept)
+    def check_divergence(self, losses: Tensor) -> None:
+        """Raise if a loss of an epoch ``[steps, K, J]``, or a weight after it, is not finite.
+
+        It is checked once an epoch: after every step it would wait for the device.
+        """
+        infinite = ~torch.isfinite(losses)
+        if bool(infinite.any()):
+            step, network, objective = infinite.nonzero()[0].tolist()
+            value = losses[step, network, objective].item()
+            network_text = f" of network {network + 1}" if losses.shape[1] > 1 else ""
+            what = (
+                f"the loss of `{self.loss_names[objective]}`{network_text} became {value} at step "
+                f"{step + 1} of epoch {self.epoch + 1}"
+            )
+        elif not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
+            what = (
+                f"the network's weights became NaN or infinite in epoch {self.epoch + 1} though "
+                "every loss was finite"
+            )
+        else:
+            return
+        raise DivergedError(
+            f"{what}; the checkpoint of epoch {self.saved[-1]} is kept in `{self.folder}`; lower "
+            "`learning_rate`, to 1e-4 for instance, or look at the data"
+        ).with_hint({"learning_rate": "1e-4"})
+
+    def add_epoch(self, steps: EpochSteps, *, seeds_together: int) -> None:
+        """Count an epoch and the time it took."""
+        numbers = self.state.numbers
+        numbers["seconds"] += steps.seconds
+        numbers["seconds_preparing"] += steps.preparing
+        numbers["seconds_waiting"] += steps.waited
+        numbers["epoch"] += 1
+        numbers["seeds_together"] = seeds_together
 
     def validate(self, val: Shares) -> Evaluation:
-        """Judge the networks as they are, and keep each that is the best of its own so far."""
-        numbers, started = self.at.numbers, time.perf_counter()
+        """Evaluate the networks on validation, and save the weights of each that improved."""
+        numbers, started = self.state.numbers, time.perf_counter()
         fit_postprocessing(self.task, self.plan.problem, quick=True)
         with warnings.catch_warnings():
             # an early front may lie beyond the reference point; the final one is warned about
             warnings.simplefilter("ignore", FrontWarning)
-            front = self._front(val, "val")
-            reached = metrics.hypervolume(front)
-            own = [front] if self.fixed is None else [front.take([k]) for k in range(len(front))]
-            qualities = [self.plan.method.quality(one) for one in own]
-            if self.task.fit is not None:
+            front = self._evaluate(val, "val")
+            volume = metrics.hypervolume(front)
+            # a network for one ray is selected by its own point
+            fronts = [front]
+            if self.fixed_rays is not None:
+                fronts = [front.take([k]) for k in range(len(front))]
+            if self.task.fit is None:
+                qualities = [self.plan.method.quality(front) for front in fronts]
+            else:
                 qualities = [compute_quality(self.task, self.plan.problem, val)]
         evaluation = {
             "epoch": numbers["epoch"],
-            "hypervolume_val": reached if reached >= 0 else None,
-            "values": front.to_dict()["values"],  # its rays are those of the last one
+            "hypervolume_val": volume if volume >= 0 else None,  # NaN has no JSON form
+            "values": front.to_dict()["values"],  # all evaluations have the rays of the last one
             "losses": numbers.pop("unjudged"),
             "seconds_training": numbers["seconds"],
         }
         numbers["evaluations"].append(evaluation)
         for k, quality in enumerate(qualities):
-            before = numbers["selected"][k]
-            if before is None or quality > before["quality"]:
-                self._keep(k)
+            best = numbers["selected"][k]
+            if best is None or quality > best["quality"]:
+                self._copy_to_best(k)
                 numbers["selected"][k] = {
                     "epoch": numbers["epoch"],
                     "quality": quality,
                     "seconds_training": numbers["seconds"],
-                    "front_val": own[k].to_dict(),
+                    "front_val": fronts[k].to_dict(),
                 }
         numbers["seconds_evaluating"] += time.perf_counter() - started
-        return Evaluation(self.folder, self.epoch, front, reached)
+        return Evaluation(self.folder, self.epoch, front, volume)
 
-    def _keep(self, k: int) -> None:
-        """Remember a network as it is now, in the names of the whole model."""
+    def _copy_to_best(self, k: int) -> None:
+        """Copy the weights of network k to the best ones, under their names in the whole model."""
         (prefix,) = (n for n, m in self.model.named_modules() if m is self.networks[k])
         start = f"{prefix}." if prefix else ""
+        best = self.state.best
         for name, value in self.model.state_dict().items():
-            if name.startswith(start) or name not in self.at.best:
-                self.at.best[name] = value.detach().clone()
+            if name.startswith(start) or name not in best:
+                best[name] = value.detach().clone()
 
     def save(self) -> None:
-        """Write the checkpoint; those before are kept until `tidy`."""
+        """Write the checkpoint; earlier ones stay until `remove_old_checkpoints`."""
         if self.processes.first:
-            save_checkpoint(checkpoint_path(self.folder, self.epoch), self.at)
+            save_checkpoint(checkpoint_path(self.folder, self.epoch), self.state)
         self.saved = [self.saved[-1], self.epoch]
 
-    def tidy(self) -> None:
-        """Keep the last two checkpoints; only when all seeds of the stack have written theirs."""
+    def remove_old_checkpoints(self) -> None:
+        """Remove all but the last two checkpoints, once all seeds of the stack have saved."""
         if self.processes.first:
             remove_other_checkpoints(self.folder, self.saved)
 
-    def finish(self, val: Shares, test: Shares, said: Mapping[str, str], *, samples: int) -> Run:
-        """Take the best epoch's network and leave the finished run in the folder.
+    def finish(self, val: Shares, test: Shares, notes: Mapping[str, str], *, samples: int) -> Run:
+        """Load the best epoch's network, calibrate and evaluate it, and write the finished run.
 
         Args:
             val: the split it was selected on, which calibrates it.
-            test: the split the front is of.
-            said: how steps were run and where the data was, for the record.
-            samples: in an epoch of one seed.
+            test: the split of the final front.
+            notes: the engine and the place of the data, for the record.
+            samples: samples in an epoch of one seed.
         """
-        numbers, plan = self.at.numbers, self.plan
-        # as many as trained, of which a kill may have let some finish before
-        together = numbers["seeds_together"]
-        # a rate of all seeds together, as `Progress` has it
-        seconds, selected = numbers["seconds"], numbers["selected"]
-        seen = samples * together * numbers["epoch"] * len(self.networks)
-        last = max(selected, key=lambda one: one["epoch"])
-        self.model.load_state_dict(self.at.best)
+        numbers, plan, state = self.state.numbers, self.plan, self.state
+        selected = numbers["selected"]
+        self.model.load_state_dict(state.best)
         self.model.eval()
-        judged = [Front(**one["front_val"]) for one in selected]
-        fronts = {"val": judged[0].join(*judged[1:])}
-        fitted = self.task.fit is not None
-        calibrates = plan.training.calibrate and self.fixed is None and not fitted
-        if calibrates and isinstance(self.model, Conditioning):
-            self.model.calibrate(useful_ends(self.model, plan.problem, val))
-        if calibrates or fitted:
+        selected_fronts = [Front(**network["front_val"]) for network in selected]
+        fronts = {"val": selected_fronts[0].join(*selected_fronts[1:])}
+        adjusted = self.task.fit is not None
+        calibrated = plan.training.calibrate and self.fixed_rays is None and not adjusted
+        if calibrated and isinstance(self.model, Conditioning):
+            self.model.calibrate(find_useful_ends(self.model, plan.problem, val))
+        if calibrated or adjusted:
+            # both change what a ray means, so the front of the selection is out of date
             fit_postprocessing(self.task, plan.problem)
-            self.at.best = dict(self.model.state_dict())
-            fronts["val"] = self._front(val, "val")
-        fronts["test"] = self._front(test, "test")
+            state.best = dict(self.model.state_dict())
+            fronts["val"] = self._evaluate(val, "val")
+        fronts["test"] = self._evaluate(test, "test")
         table = plan.problem.table if isinstance(plan.problem, TableProblem) else None
-        record = begin_record(plan, self.fixed, "finished") | {
+        record = begin_record(plan, self.fixed_rays, "finished") | {
             **measure_fronts(fronts),
-            **examined(self.model, plan, fronts, {"val": val, "test": test}, self.processes),
+            **diagnose_network(
+                self.model, plan, fronts, {"val": val, "test": test}, self.processes
+            ),
+            **self._summarize_training(samples),
+            **notes,
+        }
+        if self.processes.first:
+            record |= write_run(self.folder, record, state.best, fronts, table)
+        return Run(
+            self.folder, record, fronts["test"], fronts["val"], self.model, table, plan.problem
+        )
+
+    def _summarize_training(self, samples: int) -> dict[str, Any]:
+        """Return what the record says about the training: epochs, times and memory."""
+        numbers, plan = self.state.numbers, self.plan
+        selected, seconds = numbers["selected"], numbers["seconds"]
+        last = max(selected, key=lambda network: network["epoch"])
+        # of all seeds that trained together, like `Progress.samples_per_second`
+        seen = samples * numbers["seeds_together"] * numbers["epoch"] * len(self.networks)
+        rays = [None] if self.fixed_rays is None else self.fixed_rays.tolist()
+        return {
             "epoch_selected": last["epoch"],
-            "networks": networks_told(self.fixed, selected, self.states, plan.method),
+            "networks": [
+                {"ray": ray, "epoch_selected": network["epoch"], **plan.method.report(method_state)}
+                for ray, network, method_state in zip(
+                    rays, selected, self.method_states, strict=True
+                )
+            ],
             "seconds_training": seconds,
             "seconds_to_selected": last["seconds_training"],
             "seconds_preparing": numbers["seconds_preparing"],
             "seconds_evaluating": numbers["seconds_evaluating"],
             "samples_per_second": seen / seconds if seconds else None,
             "share_waiting": numbers["seconds_waiting"] / seconds if seconds else 0.0,
-            "peak_memory": peak_memory(plan.device),
-            "seeds_together": together,
+            "peak_memory": get_peak_memory(plan.device),
+            "seeds_together": numbers["seeds_together"],
             "processes": self.processes.count,
             "evaluations": numbers["evaluations"],
-            **said,
         }
-        if self.processes.first:
-            record |= write_run(self.folder, record, self.at.best, fronts, table)
-        return Run(
-            self.folder, record, fronts["test"], fronts["val"], self.model, table, plan.problem
-        )
 
-    def _front(self, shares: Shares, split: Literal["val", "test"]) -> Front:
-        return judged_front(self.model, self.plan, shares, self.rays, self.processes, split=split)
+    def _evaluate(self, shares: Shares, split: Literal["val", "test"]) -> Front:
+        return evaluate_front(self.model, self.plan, shares, self.rays, self.processes, split=split)

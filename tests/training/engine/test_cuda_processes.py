@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from paretocosmos.runtime.distributed import Processes, _processes
-from paretocosmos.runtime.distributed._messages import gathered, summed
+from paretocosmos.runtime.distributed import Processes, processes
+from paretocosmos.runtime.distributed.messages import gather_rows, sum_over_processes
 from paretocosmos.training.fit import fit
 
 pytestmark = [
@@ -41,15 +41,18 @@ def test_messages_are_captured(
         "precision": "fp64",
     }
     sent: list[str] = []
-    for name, operator in (("gathered", gathered), ("summed", summed)):
+    for name, operator in (
+        ("gather_rows", gather_rows),
+        ("sum_over_processes", sum_over_processes),
+    ):
 
         def counted(*arguments: Any, name: str = name, operator: Any = operator) -> Any:
             sent.append(name)
             return operator(*arguments)
 
-        monkeypatch.setattr(_processes, name, counted)
+        monkeypatch.setattr(processes, name, counted)
     joined = fit("multi_digits", preset="paper", out=tmp_path / "joined", epochs=2, **given)
-    assert {"gathered", "summed"} <= set(sent)
+    assert {"gather_rows", "sum_over_processes"} <= set(sent)
     assert joined.record["engine"] == "captured"
     assert joined.record["machine"]["device"] != "cpu"
     torch.distributed.destroy_process_group()

@@ -140,7 +140,9 @@ def test_streamed_floats_get_the_type_asked_for() -> None:
 def test_what_does_not_fit_is_streamed(
     monkeypatch: pytest.MonkeyPatch, large: bool, kind: type
 ) -> None:
-    monkeypatch.setattr("paretocosmos.training.engine.fits", lambda *given, **named: not large)
+    monkeypatch.setattr(
+        "paretocosmos.training.engine.fits_on_device", lambda *given, **named: not large
+    )
     feed = make_batch_source(Batch(torch.randn(9, 2), {}), CPU, torch.float64)
     assert isinstance(feed, kind)
     assert feed.resident == (not large)

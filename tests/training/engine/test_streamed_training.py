@@ -49,7 +49,7 @@ Both = Callable[..., tuple[Any, Any]]
 
 def _stream(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (engine, samples):
-        monkeypatch.setattr(module, "fits", lambda *given, **named: False)
+        monkeypatch.setattr(module, "fits_on_device", lambda *given, **named: False)
 
 
 @pytest.fixture

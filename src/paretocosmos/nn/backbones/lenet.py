@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones.base import Backbone, Cut
 from paretocosmos.nn.kernels import conv_pool, supports_tensors
-from paretocosmos.runtime.torch_private import hooked
+from paretocosmos.runtime.torch_private import has_hooks
 from paretocosmos.types import Inputs, Outputs
 
 FILTERS, KERNEL, HIDDEN = (10, 20), 5, 50  # the published code's, as in Sener and Koltun 2018
@@ -99,7 +99,7 @@ def _call_fused(conv: nn.Module, inputs: Tensor) -> Tensor | None:
 
     A conditioned convolution knows itself how to use the kernel (`fuse_conv_pool`).
     """
-    if any(hooked(module) for module in conv.modules()):  # a kernel would not call the hooks
+    if any(has_hooks(module) for module in conv.modules()):  # a kernel would not call the hooks
         return None
     # the precision that torch's own convolution would have
     kernel = partial(conv_pool, precision="tf32" if torch.backends.cudnn.allow_tf32 else "ieee")

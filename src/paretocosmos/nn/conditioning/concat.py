@@ -21,7 +21,7 @@ from paretocosmos.nn.conditioning.sample_layout import (
     move_samples_first,
     stack_outputs,
 )
-from paretocosmos.runtime.torch_private import hooked
+from paretocosmos.runtime.torch_private import has_hooks
 from paretocosmos.types import Inputs, Outputs, map_tensors
 
 Layer = TypeVar("Layer", bound=nn.Linear | nn.Conv2d)
@@ -86,7 +86,7 @@ class SplitLinear(Split[nn.Linear]):
 
 def _is_plain_linear(layer: nn.Linear) -> bool:
     """Return True if calling a layer does no more than its weight and its bias say."""
-    return type(layer) is nn.Linear and layer.bias is not None and not hooked(layer)
+    return type(layer) is nn.Linear and layer.bias is not None and not has_hooks(layer)
 
 
 class FirstLayerConditioning(InjectedConditioning, Generic[Layer]):

@@ -23,7 +23,7 @@ from paretocosmos.nn.conditioning.sample_layout import (
     select_own_rows,
     stack_outputs,
 )
-from paretocosmos.runtime.torch_private import reparametrised
+from paretocosmos.runtime.torch_private import reparametrize
 from paretocosmos.types import Inputs, Outputs, map_tensors
 
 BYTES_AT_ONCE = 64 * 2**20  # of weights, while rays are evaluated one part after the other
@@ -229,7 +229,7 @@ class Hypernet(Conditioning):
     def _set_weights(self, weights: dict[str, Tensor]) -> Callable[[], None]:
         """Set weights until the returned function is called, which restores the network's own."""
         context = contextlib.ExitStack()
-        context.enter_context(reparametrised(self.backbone, weights))
+        context.enter_context(reparametrize(self.backbone, weights))
         return context.close
 
     def extra_repr(self) -> str:

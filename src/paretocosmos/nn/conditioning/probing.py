@@ -33,7 +33,7 @@ from paretocosmos.runtime.torch_private import (
     in_backward_pass,
     is_dispatch_watched,
     is_functorch_wrapped,
-    reparametrised,
+    reparametrize,
 )
 from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
@@ -380,5 +380,5 @@ def _outputs_differ(before: Sequence[Tensor], after: Sequence[Tensor]) -> bool:
 @contextmanager
 def _with_noise(network: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
     """Run a network with noise in these weights."""
-    with reparametrised(network, {n: w + NOISE * torch.randn_like(w) for n, w in weights.items()}):
+    with reparametrize(network, {n: w + NOISE * torch.randn_like(w) for n, w in weights.items()}):
         yield

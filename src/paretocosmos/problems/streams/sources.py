@@ -24,7 +24,7 @@ from paretocosmos.problems.streams.reading import (
     explain_loader_error,
     join_batches,
 )
-from paretocosmos.runtime.device import mixed_seed
+from paretocosmos.runtime.device import mix_seed
 from paretocosmos.runtime.torch_private import end_workers
 from paretocosmos.types import Batch, map_tensors
 
@@ -67,7 +67,7 @@ class ByObjective:
 
     def begin(self, seed: int, epoch: int) -> None:
         """Seed all of them for an epoch."""
-        self._seed = mixed_seed(seed, epoch, 0)
+        self._seed = mix_seed(seed, epoch, 0)
         for part in self.parts.values():
             part.begin(seed, epoch)
 
@@ -163,7 +163,7 @@ class Indexed(Rereadable):
 
     def begin(self, seed: int, epoch: int) -> None:
         """Seed the transforms."""
-        self._seed = mixed_seed(seed, epoch, 0)
+        self._seed = mix_seed(seed, epoch, 0)
 
     def read(self, pieces: Sequence[Tensor], *, pin: bool = False) -> Generator[Batch]:
         """Yield the samples of every piece; workers are kept for the next epoch."""
@@ -257,7 +257,7 @@ class Iterated(Rereadable):
     def begin(self, seed: int, epoch: int) -> None:
         """Seed the loader's own generators, and tell a sampler which epoch it is."""
         self._epoch = epoch
-        self._seed_stream(mixed_seed(seed, epoch, 0), epoch)
+        self._seed_stream(mix_seed(seed, epoch, 0), epoch)
 
     def _seed_stream(self, seed: int, epoch: int) -> None:
         sampler = getattr(self.stream, "sampler", None)

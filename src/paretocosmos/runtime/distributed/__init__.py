@@ -1,5 +1,5 @@
 """Several processes that train one run: the only subpackage that uses torch.distributed."""
 
-from paretocosmos.runtime.distributed._processes import ALONE, Processes, join
+from paretocosmos.runtime.distributed.processes import ALONE, Processes, join_processes
 
-__all__ = ["ALONE", "Processes", "join"]
+__all__ = ["ALONE", "Processes", "join_processes"]

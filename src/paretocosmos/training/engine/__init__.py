@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.evaluation.samples import move_batch
-from paretocosmos.runtime.device import fits
+from paretocosmos.runtime.device import fits_on_device
 from paretocosmos.training.engine.batch_source import (
     BatchSource,
     FromLoader,
@@ -133,6 +133,6 @@ def make_batch_source(
         share: which of a batch's inputs this process needs.
         agree: whether other processes must decide the same on devices like this.
     """
-    if fits(data, device, dtype, alike=agree):
+    if fits_on_device(data, device, dtype, alike=agree):
         return InMemory(move_batch(data, device, dtype), share)
     return Streamed(data, device, dtype, share)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from paretocosmos.config.promises import promised
+from paretocosmos.config.traceability import keeps_promise
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.nn.conditioning import Conditioning, HypernetOutput
 from paretocosmos.objectives import Objective
@@ -323,7 +323,7 @@ def compute_group_losses(
     def compute_losses(outputs: Outputs, targets: Targets) -> Tensor:
         if isinstance(outputs, Mapping) and len(objectives) > 1:
             lead = objectives[0]
-            if promised(lead, "per_head") and _differ_by_head(objectives, outputs, targets):
+            if keeps_promise(lead, "per_head") and _differ_by_head(objectives, outputs, targets):
                 return _compute_together(objectives, outputs, targets)
         return torch.stack([objective.loss(outputs, targets) for objective in objectives])
 

@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, fx, nn
 from torch.overrides import TorchFunctionMode
 
-from paretocosmos.config.promises import declared
+from paretocosmos.config.traceability import get_declaration
 from paretocosmos.io.files import one_line
 from paretocosmos.methods import State
-from paretocosmos.runtime.torch_private import bare, gives_views, make_fx
+from paretocosmos.runtime.torch_private import make_fx, may_return_view, unwrap_operation
 from paretocosmos.training.engine.step import Step, StepResult, match_layout
 from paretocosmos.types import Batch, first, map_tensors
 
@@ -71,10 +71,10 @@ def forbid_changes(things: Iterable[object]) -> Iterator[None]:
         things: those that promise to keep no state between steps.
     """
     every = [thing for thing in things if hasattr(thing, "__dict__")]
-    marks = [{name: _mark(v) for name, v in vars(thing).items()} for thing in every]
+    marks = [{name: _get_fingerprint(v) for name, v in vars(thing).items()} for thing in every]
     yield
     for thing, mark in zip(every, marks, strict=True):
-        now = {name: _mark(v) for name, v in vars(thing).items()}
+        now = {name: _get_fingerprint(v) for name, v in vars(thing).items()}
         changed = [name for name in {**mark, **now} if mark.get(name) != now.get(name)]
         if changed:
             raise DataDependentError(
@@ -82,7 +82,7 @@ def forbid_changes(things: Iterable[object]) -> Iterator[None]:
             )
 
 
-def _mark(value: object) -> object:
+def _get_fingerprint(value: object) -> object:
     """Return what tells that an attribute was changed: a plain value, a container's length."""
     if isinstance(value, PLAIN):
         return type(value).__name__, repr(value)  # which is equal for two NaNs
@@ -117,27 +117,27 @@ def simplify_graph(graph: fx.GraphModule, *, in_place: bool) -> fx.GraphModule:
             node.replace_all_uses_with(node.args[0].args[0])
     graph.graph.eliminate_dead_code()
     for node in graph.graph.nodes if in_place else ():
-        if node.target in IN_PLACE and not node.kwargs and _own(node.args[0], node):
+        if node.target in IN_PLACE and not node.kwargs and _can_overwrite(node.args[0], node):
             node.target = IN_PLACE[node.target]
     graph.recompile()
     return graph
 
 
-def _own(tensor: Any, result: fx.Node) -> bool:
+def _can_overwrite(tensor: Any, result: fx.Node) -> bool:
     """Whether the graph itself made a tensor like the result, for this one reader."""
-    if not isinstance(tensor, fx.Node) or not _alike(tensor, result):
+    if not isinstance(tensor, fx.Node) or not _have_same_type(tensor, result):
         return False
     while tensor.op == "call_function" and len(tensor.users) == 1:
         maker = tensor.args[0] if tensor.target is operator.getitem else tensor
         assert isinstance(maker, fx.Node)
-        if not gives_views(maker.target):
+        if not may_return_view(maker.target):
             # an expanded tensor has more numbers than places to write them to
             return bool(tensor.meta["val"].numel() == result.meta["val"].numel())
         tensor = tensor.args[0]
     return False
 
 
-def _alike(one: fx.Node, two: fx.Node) -> bool:
+def _have_same_type(one: fx.Node, two: fx.Node) -> bool:
     kinds = [getattr(node.meta.get("val"), "dtype", None) for node in (one, two)]
     shapes = [getattr(node.meta.get("val"), "shape", None) for node in (one, two)]
     return None not in shapes and kinds[0] == kinds[1] and shapes[0] == shapes[1]
@@ -169,7 +169,7 @@ def compile_straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
         if node.op == "call_function":
             if node.target not in bound:
                 bound[node.target] = f"operation_{len(bound)}"
-                scope[bound[node.target]] = bare(node.target)
+                scope[bound[node.target]] = unwrap_operation(node.target)
             given = [name_of(value) for value in node.args]
             given += [f"{key}={name_of(value)}" for key, value in node.kwargs.items()]
             lines.append(f"{node.name} = {bound[node.target]}({', '.join(given)})")
@@ -233,7 +233,7 @@ class TracedStep:
         /,
     ) -> StepResult:
         arguments = Arguments(parameters, batch, rays, state, loss_scales)
-        replay = self._replays.get(_shapes(batch, rays))
+        replay = self._replays.get(_get_shapes(batch, rays))
         if replay is not None:
             with torch.inference_mode():
                 return replay(arguments)
@@ -272,7 +272,7 @@ class TracedStep:
         result = self._step(*arguments)
         if self.failure is None and replay is not None and replayed is not None:
             if self._agree(replayed, result):
-                self._replays[_shapes(arguments.batch, arguments.rays)] = replay
+                self._replays[_get_shapes(arguments.batch, arguments.rays)] = replay
             elif self._third_party:
                 self._fall_back(f"the {self.mode} step does not repeat the eager one")
             else:
@@ -296,7 +296,7 @@ class TracedStep:
         and torch decide nothing in it.
         """
         arguments = Arguments(parameters, batch, rays, state, loss_scales)
-        replay = self._replays.get(_shapes(batch, rays))
+        replay = self._replays.get(_get_shapes(batch, rays))
         if replay is None or not self._third_party:
             return
         generators = _get_rng_states(rays.device)
@@ -323,7 +323,7 @@ class TracedStep:
     @property
     def _advice(self) -> str:
         """What to do about a declaration that does not hold; nothing where there is none."""
-        names = [type(thing).__name__ for thing in self._third_party if declared(thing)]
+        names = [type(thing).__name__ for thing in self._third_party if get_declaration(thing)]
         whose = " or ".join(f"`{name}`" for name in dict.fromkeys(names))
         return f": take `traceable = True` off {whose}" if names else ""
 
@@ -358,15 +358,15 @@ class Arguments(NamedTuple):
         """Return arguments of this structure with other tensors."""
         rest = iter(tensors)
         return Arguments(
-            _arrange(self.parameters, rest),
-            Batch(_arrange(self.batch.inputs, rest), _arrange(self.batch.targets, rest)),
+            _rebuild(self.parameters, rest),
+            Batch(_rebuild(self.batch.inputs, rest), _rebuild(self.batch.targets, rest)),
             next(rest),
-            _arrange(self.state, rest),
+            _rebuild(self.state, rest),
             None if self.loss_scales is None else next(rest),
         )
 
 
-def _shapes(batch: Batch, rays: Tensor) -> tuple[torch.Size, ...]:
+def _get_shapes(batch: Batch, rays: Tensor) -> tuple[torch.Size, ...]:
     # the targets' too: shares of batches of different sizes may be of one size
     return first(batch.inputs).shape, first(batch.targets).shape, rays.shape
 
@@ -404,17 +404,17 @@ def _make_replay(
 
     def replay(arguments: Arguments) -> StepResult:
         rest = iter(run(*arguments.flatten()))
-        losses, gradients = next(rest), _arrange(arguments.parameters, rest)
+        losses, gradients = next(rest), _rebuild(arguments.parameters, rest)
         if compiled:  # a compiler may choose other strides
             gradients = {
                 name: match_layout(g, arguments.parameters[name]) for name, g in gradients.items()
             }
-        return StepResult(losses, gradients, _arrange(arguments.state, rest))
+        return StepResult(losses, gradients, _rebuild(arguments.state, rest))
 
     return replay
 
 
-def _arrange(structure: Tensor | Mapping[str, Tensor], tensors: Iterator[Tensor]) -> Any:
+def _rebuild(structure: Tensor | Mapping[str, Tensor], tensors: Iterator[Tensor]) -> Any:
     """Return the next tensors, arranged as `structure`."""
     return map_tensors(lambda _: next(tensors), structure)
 
@@ -434,8 +434,8 @@ def _compute_difference(one: StepResult, two: StepResult) -> float:
         pairs = [(a.double(), b.double()) for a, b in zip(ours, theirs, strict=True)]
         if not all(torch.equal(a.isfinite(), b.isfinite()) for a, b in pairs):
             return math.inf
-        apart = [_size(torch.where(b.isfinite(), a - b, 0)) for a, b in pairs]
-        sizes = [_size(torch.where(b.isfinite(), b, 0)) for _, b in pairs]
+        apart = [_compute_norm(torch.where(b.isfinite(), a - b, 0)) for a, b in pairs]
+        sizes = [_compute_norm(torch.where(b.isfinite(), b, 0)) for _, b in pairs]
         least = SHARE * math.hypot(*sizes)
         for far, size in zip(apart, sizes, strict=True):
             beside = max(size, least)
@@ -443,5 +443,5 @@ def _compute_difference(one: StepResult, two: StepResult) -> float:
     return worst
 
 
-def _size(tensor: Tensor) -> float:
+def _compute_norm(tensor: Tensor) -> float:
     return float(torch.linalg.vector_norm(tensor))

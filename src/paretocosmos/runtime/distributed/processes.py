@@ -21,13 +21,13 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, LostProcessError, ParetoCosmosError
 from paretocosmos.io.files import one_line
-from paretocosmos.runtime.distributed._messages import (
-    all_alike,
-    before,
-    for_bytes,
-    gathered,
-    send,
-    summed,
+from paretocosmos.runtime.distributed.messages import (
+    choose_bytes_device,
+    count_before,
+    gather_equal,
+    gather_rows,
+    send_and_receive,
+    sum_over_processes,
     wait_for,
 )
 from paretocosmos.runtime.launch import COUNT, LOCAL_RANK, is_launched
@@ -59,7 +59,7 @@ class Processes:
         """Which of so many samples are this process's; all where there are too few to share."""
         if samples < self.count:
             return slice(0, samples)
-        return slice(*(before(samples, self.count, at) for at in (self.rank, self.rank + 1)))
+        return slice(*(count_before(samples, self.count, at) for at in (self.rank, self.rank + 1)))
 
     def share_of_index(self, index: Tensor, *, parts: int = 1) -> Tensor:
         """Of a batch's indices ``[B]`` this process's share, of each of so many equal parts."""
@@ -92,7 +92,7 @@ class Processes:
         flat = torch.cat([part.reshape(len(part), -1) for part in own], dim=1)
         sizes = [math.prod(part.shape[1:]) for part in own]
         mine = self.share(samples)
-        every = gathered(flat.detach(), samples, self.rank, self.count)
+        every = gather_rows(flat.detach(), samples, self.rank, self.count)
         every = torch.cat([every[: mine.start], flat, every[mine.stop :]])
         wholes = iter(
             whole.reshape(samples, *part.shape[1:]).movedim(0, axis)
@@ -108,14 +108,14 @@ class Processes:
         flat = torch.cat([part.reshape(-1) for part in parts])
         if samples < self.count:  # every process had all of them
             flat = flat / self.count
-        pieces = summed(flat).split([part.numel() for part in parts])
+        pieces = sum_over_processes(flat).split([part.numel() for part in parts])
         return [piece.view(part.shape) for piece, part in zip(pieces, parts, strict=True)]
 
     def follow(self, tensors: Sequence[Tensor]) -> None:
         """Take the first process's numbers, in place."""
         for tensor in tensors if self.joined else ():
             sent = tensor.detach().contiguous()
-            send(partial(dist.broadcast, src=0), sent)
+            send_and_receive(partial(dist.broadcast, src=0), sent)
             if not self.first:
                 tensor.detach().copy_(sent)
 
@@ -127,13 +127,15 @@ class Processes:
         """What every process says, by rank."""
         if not self.joined:
             return [said]
-        where = for_bytes()
-        sizes = all_alike(torch.tensor([len(said)], device=where), self.count)
+        where = choose_bytes_device()
+        sizes = gather_equal(torch.tensor([len(said)], device=where), self.count)
         longest = int(max(sizes))
         if not longest:
             return [b""] * self.count
         padded = torch.frombuffer(bytearray(said.ljust(longest, b"\0")), dtype=torch.uint8)
-        every = [part.cpu().numpy().tobytes() for part in all_alike(padded.to(where), self.count)]
+        every = [
+            part.cpu().numpy().tobytes() for part in gather_equal(padded.to(where), self.count)
+        ]
         return [part[: int(size)] for part, size in zip(every, sizes, strict=True)]
 
     def together(self, act: Callable[[], Made]) -> Made:
@@ -153,7 +155,7 @@ class Processes:
                     failed = error
             answers = [
                 one.decode()
-                for one in self.all_gather_bytes(b"" if failed is None else _said(failed))
+                for one in self.all_gather_bytes(b"" if failed is None else _encode_error(failed))
             ]
             if any(answers):
                 raise self._refusal(failed, answers)
@@ -168,7 +170,7 @@ class Processes:
             for fact in dict.fromkeys([*every[0], *own]):
                 here, there = every[0].get(fact), own.get(fact)
                 if here != there:
-                    raise _shared(
+                    raise _mark_shared(
                         ConfigurationError(
                             f"all processes of a training must have the same {fact}, found {here} "
                             f"in the first and {there} in process {rank}: start them with the same "
@@ -178,17 +180,17 @@ class Processes:
 
     def _refusal(self, own: ParetoCosmosError | None, answers: list[str]) -> ParetoCosmosError:
         if own is not None and answers[0] == str(own):
-            return _shared(own)
+            return _mark_shared(own)
         who = next(rank for rank, answer in enumerate(answers) if answer)
         named = f"process {who} of {self.count}: " if who else ""
-        return _shared(ConfigurationError(f"{named}{answers[who]}"))
+        return _mark_shared(ConfigurationError(f"{named}{answers[who]}"))
 
 
 ALONE = Processes()
 """One process that trains by itself."""
 
 
-def join(device: str) -> tuple[Processes, str]:
+def join_processes(device: str) -> tuple[Processes, str]:
     """The processes that train together, and the device of this one.
 
     A process group that is there is taken; where torchrun started several processes, one is made.
@@ -199,7 +201,7 @@ def join(device: str) -> tuple[Processes, str]:
     if not dist.is_available():
         return ALONE, device
     if not dist.is_initialized() and is_launched():
-        _begin(device)
+        _init_process_group(device)
     if not dist.is_initialized():
         return ALONE, device
     if device in ("auto", "cuda") and torch.cuda.is_available():
@@ -208,7 +210,7 @@ def join(device: str) -> tuple[Processes, str]:
     return Processes(dist.get_rank(), dist.get_world_size(), joined=True), device
 
 
-def _begin(device: str) -> None:
+def _init_process_group(device: str) -> None:
     on_gpu = device != "cpu" and torch.cuda.is_available()
     try:
         # a backend for each kind of tensor: words go by gloo also where gradients go by NCCL
@@ -218,19 +220,19 @@ def _begin(device: str) -> None:
             f"the {os.environ[COUNT]} processes of this training did not find each other "
             f"({one_line(error)}): start them all with torchrun, with the same --rdzv-endpoint"
         ) from error
-    atexit.register(_end)
+    atexit.register(_destroy_process_group)
 
 
-def _end() -> None:
+def _destroy_process_group() -> None:
     if dist.is_initialized():
         dist.destroy_process_group()
 
 
-def _said(error: ParetoCosmosError) -> bytes:
+def _encode_error(error: ParetoCosmosError) -> bytes:
     return (str(error) or type(error).__name__).encode()
 
 
-def _shared(error: ParetoCosmosError) -> ParetoCosmosError:
+def _mark_shared(error: ParetoCosmosError) -> ParetoCosmosError:
     """An error that every process has, and only the first need tell."""
     error.shared = True
     return error

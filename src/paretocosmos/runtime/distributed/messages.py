@@ -19,42 +19,45 @@ from paretocosmos.errors import LostProcessError
 from paretocosmos.io.files import one_line
 
 
-@torch.library.custom_op("paretocosmos::gathered", mutates_args=())
-def gathered(own: Tensor, samples: int, rank: int, count: int) -> Tensor:
+@torch.library.custom_op("paretocosmos::gather_rows", mutates_args=())
+def gather_rows(own: Tensor, samples: int, rank: int, count: int) -> Tensor:
     """Every process's rows, in order: ``[samples, ...]``."""
-    sizes = [before(samples, count, at + 1) - before(samples, count, at) for at in range(count)]
+    sizes = [
+        count_before(samples, count, at + 1) - count_before(samples, count, at)
+        for at in range(count)
+    ]
     padded = own.new_zeros(max(sizes), *own.shape[1:])
     padded[: len(own)] = own
-    every = all_alike(padded, count)
+    every = gather_equal(padded, count)
     return torch.cat([part[:size] for part, size in zip(every, sizes, strict=True)])
 
 
-@gathered.register_fake
+@gather_rows.register_fake
 def _(own: Tensor, samples: int, rank: int, count: int) -> Tensor:
     return own.new_empty(samples, *own.shape[1:])
 
 
-@torch.library.custom_op("paretocosmos::summed", mutates_args=())
-def summed(own: Tensor) -> Tensor:
+@torch.library.custom_op("paretocosmos::sum_over_processes", mutates_args=())
+def sum_over_processes(own: Tensor) -> Tensor:
     """The sum over all processes."""
     total = own.clone()
-    send(dist.all_reduce, total)
+    send_and_receive(dist.all_reduce, total)
     return total
 
 
-@summed.register_fake
+@sum_over_processes.register_fake
 def _(own: Tensor) -> Tensor:
     return torch.empty_like(own)
 
 
-def all_alike(own: Tensor, count: int) -> list[Tensor]:
+def gather_equal(own: Tensor, count: int) -> list[Tensor]:
     """Every process's tensor of one shape."""
     every = [torch.empty_like(own) for _ in range(count)]
-    send(partial(dist.all_gather, every), own)
+    send_and_receive(partial(dist.all_gather, every), own)
     return every
 
 
-def send(operation: Callable[..., dist.Work], tensor: Tensor) -> None:
+def send_and_receive(operation: Callable[..., dist.Work], tensor: Tensor) -> None:
     """Send and receive; a lost process is an error in one sentence.
 
     Args:
@@ -72,7 +75,7 @@ def send(operation: Callable[..., dist.Work], tensor: Tensor) -> None:
         raise
     except RuntimeError as error:  # all of torch.distributed's are
         raise LostProcessError(
-            f"another process of this training was lost ({_cause(error)})"
+            f"another process of this training was lost ({_extract_cause(error)})"
         ) from error
 
 
@@ -95,19 +98,19 @@ def wait_for(act: Callable[[], object]) -> None:
         raise failures[0]
 
 
-def _cause(error: RuntimeError) -> str:
+def _extract_cause(error: RuntimeError) -> str:
     """The first sentence of what a backend says, without its place in the source."""
     said = re.sub(r"^\[\S+:\d+\]\s*", "", one_line(error))
     return re.split(r"\. |; ", said, maxsplit=1)[0]
 
 
-def before(samples: int, count: int, rank: int) -> int:
+def count_before(samples: int, count: int, rank: int) -> int:
     """How many samples go to the processes before one; the first ones have one more."""
     least, more = divmod(samples, count)
     return rank * least + min(rank, more)
 
 
-def for_bytes() -> torch.device:
+def choose_bytes_device() -> torch.device:
     """Where a tensor lies that the process group can send: words need no GPU."""
     gpu_only = (
         dist.get_backend_config().endswith("nccl") and "gloo" not in dist.get_backend_config()

@@ -136,7 +136,7 @@ def test_a_stack_of_images_is_each_alone_after_twenty_steps(
     settings["reference"] = (3.0, 3.0)  # twenty steps are not enough for 2
     given: dict[str, Any] = {"epochs": 2, "precision": "fp64", "settings": settings}
     alone = _alone(tmp_path / "alone", digits, **given)
-    monkeypatch.setattr(training, "_together", lambda plan: True)
+    monkeypatch.setattr(training, "_should_stack", lambda plan, _: True)
     taken = _steps(monkeypatch)
     runs = _go(tmp_path / "together", digits, **given)
     assert len(taken) == 20

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from faults.files import inflict
 
 from paretocosmos.pareto import Front
@@ -12,6 +13,9 @@ from paretocosmos.runs import checkpoint, folders
 from paretocosmos.runs import load as loading
 from paretocosmos.runs.checkpoint import TrainingState, load_checkpoint, load_tensors
 from paretocosmos.training import seed_run as seed_run
+
+# Refuses names that do not exist. Never undone: it acts in a process that ends with the test.
+PATCH = pytest.MonkeyPatch()
 
 
 @pytest.mark.system
@@ -27,7 +31,7 @@ def test_a_few_of_all_kinds_of_damages(tmp_path: Path) -> None:
 
 def without_hashes() -> None:
     """A run is opened whatever its files hold."""
-    loading.check_files = lambda folder, record, names=None: None  # type: ignore[attr-defined]
+    PATCH.setattr(loading, "check_files", lambda folder, record, names=None: None)
 
 
 def with_a_traceback() -> None:
@@ -36,18 +40,18 @@ def with_a_traceback() -> None:
     def from_dict(content: Mapping[str, Any]) -> Front:
         return Front(**{key: content[key] for key in ("rays", "values", "names", "reference")})
 
-    Front.from_dict = from_dict  # type: ignore[method-assign]
+    PATCH.setattr(Front, "from_dict", from_dict)
 
 
 def without_a_second_checkpoint() -> None:
     """The newest is taken, and refused if it is damaged."""
-    checkpoint.flaw_of = lambda path, epoch: None  # type: ignore[attr-defined]
+    PATCH.setattr(checkpoint, "find_flaw", lambda path, epoch: None)
 
 
 def without_the_hash_of_a_checkpoint() -> None:
     """What a damaged one holds is taken for what was written."""
-    checkpoint._compute_hash = lambda tensors, header: checkpoint.torch.zeros(32).byte()  # type: ignore[attr-defined]
-    checkpoint.torch.equal = lambda one, two: True  # type: ignore[attr-defined]
+    PATCH.setattr(checkpoint, "_compute_hash", lambda tensors, header: torch.zeros(32).byte())
+    PATCH.setattr(torch, "equal", lambda one, two: True)
 
 
 def without_a_run_of_its_own() -> None:
@@ -58,7 +62,7 @@ def without_a_run_of_its_own() -> None:
         state.numbers["run"] = numbers["run"]
         load_checkpoint(path, state)
 
-    seed_run.load_checkpoint = load  # type: ignore[attr-defined]
+    PATCH.setattr(seed_run, "load_checkpoint", load)
     folders.refuse_other = lambda folder, record, plan: None
 
 

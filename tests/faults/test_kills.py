@@ -9,6 +9,9 @@ from paretocosmos.runs import folders as resuming
 from paretocosmos.runs.checkpoint import TrainingState, load_checkpoint
 from paretocosmos.training import seed_run as seed_run
 
+# Refuses names that do not exist. Never undone: it acts in a process that ends with the test.
+PATCH = pytest.MonkeyPatch()
+
 
 @pytest.mark.system
 def test_a_few_of_all_kinds_of_kills(tmp_path: Path) -> None:
@@ -26,17 +29,17 @@ def from_another_seed() -> None:
         load_checkpoint(path, state)
         state.generator.manual_seed(99)
 
-    seed_run.load_checkpoint = load  # type: ignore[attr-defined]
+    PATCH.setattr(seed_run, "load_checkpoint", load)
 
 
 def without_sweeping() -> None:
     """What killed processes left stays."""
-    resuming.clean_run_folder = lambda folder: None  # type: ignore[attr-defined]
+    PATCH.setattr(resuming, "clean_run_folder", lambda folder: None)
 
 
 def going_on_apart() -> None:
     """Every seed of a stack goes on by itself."""
-    resuming.group_by_epoch = lambda folders: [[at] for at in range(len(folders))]  # type: ignore[attr-defined]
+    PATCH.setattr(resuming, "group_by_epoch", lambda folders: [[at] for at in range(len(folders))])
 
 
 @pytest.mark.system

@@ -86,8 +86,12 @@ def _fresh_torch() -> Iterator[None]:
 def _no_pages(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainings of tests write no page, which takes longer than they do; `pages` asks for it."""
     if "pages" not in request.fixturenames:
-        for module in ("fit", "compare"):
-            monkeypatch.setattr(f"paretocosmos.training.{module}.write_pages", lambda *_: None)
+        # imported before either is patched: else `compare` would keep the patch of `fit` for good
+        modules = [
+            importlib.import_module(f"paretocosmos.training.{m}") for m in ("fit", "compare")
+        ]
+        for module in modules:
+            monkeypatch.setattr(module, "write_pages", lambda *_: None)
 
 
 @pytest.fixture

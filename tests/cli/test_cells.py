@@ -9,9 +9,7 @@ from tests.paper.hand_made import write_run
 
 from paretocosmos.cli.console import err
 from paretocosmos.cli.reproduction_view import show_experiments
-from paretocosmos.paper.experiment import Outcome
-from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
-from paretocosmos.paper.reproduce import Reproduction
+from paretocosmos.paper import Experiment, Outcome, Recipe, Reproduction, load_recipe
 from paretocosmos.training.progress import Progress
 
 CELLS = tuple(Experiment("toy_convex", method) for method in ("cosmos", "linear", "mgda"))

@@ -28,10 +28,9 @@ from paretocosmos.config.resolve import make_plan
 from paretocosmos.config.settings import describe_pair, get_pairs
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.objectives import MeanSquaredError
-from paretocosmos.paper.recipe import load_recipe, recipe_names
+from paretocosmos.paper import load_recipe, recipe_names
 from paretocosmos.problems import Problem, Split
-from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
-from paretocosmos.runs.load import load_run
+from paretocosmos.runs import find_newest_checkpoint, load_run, load_tensors
 from paretocosmos.runs.record import FORMAT
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer

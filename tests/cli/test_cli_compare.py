@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from paretocosmos.runs.load import load_run
+from paretocosmos.runs import load_run
 from paretocosmos.training.loop import Trainer
 
 SMALL = ("--epochs", "2", "--device", "cpu", "--engine", "eager", "--set", "hidden=8")

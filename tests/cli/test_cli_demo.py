@@ -11,7 +11,7 @@ import pytest
 from tests.paper.hand_made import write_run
 
 from paretocosmos.paper.demo import load_demo_recipe
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run
 from paretocosmos.training.fit import fit
 
 Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the errors

@@ -10,7 +10,7 @@ import pytest
 
 from paretocosmos import registry
 from paretocosmos.cli.commands import GROUPS, get_commands
-from paretocosmos.paper.recipe import recipe_names
+from paretocosmos.paper import recipe_names
 
 Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the errors
 NAMES = [name for entries in GROUPS.values() for name in entries]

@@ -13,7 +13,7 @@ from fairlearn.metrics import equal_opportunity_difference
 from sklearn.metrics import accuracy_score, log_loss
 
 from paretocosmos.problems import SPLITS
-from paretocosmos.runs.load import load_run
+from paretocosmos.runs import load_run
 from paretocosmos.training.fit import fit
 
 Call = Callable[..., Any]

@@ -9,7 +9,7 @@ from tests.strangers import change, copy
 
 from paretocosmos import fit, load_run
 from paretocosmos.io.signatures import fingerprint_of, read_public_key
-from paretocosmos.runs.signing import sign_run
+from paretocosmos.runs import sign_run
 
 Cli = Callable[..., tuple[int, str, str]]
 

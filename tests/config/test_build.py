@@ -24,8 +24,7 @@ from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import even_rays
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.problems import Problem, Split, load_problem
-from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run, find_newest_checkpoint, load_tensors
 from paretocosmos.training import fit as training
 from paretocosmos.training import network_stack
 from paretocosmos.training.engine import Engine, choose_engine

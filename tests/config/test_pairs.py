@@ -32,7 +32,7 @@ from paretocosmos.nn.conditioning import (
 )
 from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.problems import Problem, Split, load_problem
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run
 from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch, Outputs, Targets
 

@@ -17,8 +17,7 @@ from paretocosmos.errors import RunError
 from paretocosmos.nn.backbones import Mlp
 from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.registry import Spec
-from paretocosmos.runs.load import load_run
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run, load_run
 from paretocosmos.training.fit import fit
 
 LOOKED: list[str] = []  # where weights were looked for

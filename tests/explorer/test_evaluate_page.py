@@ -15,7 +15,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.explorer import PageModel, build_page_model, write_report
 from paretocosmos.explorer.evaluate_page import choose_samples, encode_png
 from paretocosmos.problems.tables import TabularProblem, split_rows
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
 

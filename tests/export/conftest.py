@@ -13,7 +13,7 @@ from torch import nn
 from paretocosmos.export import Exported, export
 from paretocosmos.pareto import Front
 from paretocosmos.problems.tables import Table, TabularProblem
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run
 from paretocosmos.training.fit import fit
 
 

@@ -19,7 +19,7 @@ from paretocosmos.export import Exported, export
 from paretocosmos.export.card import escape_markdown, format_code_block, format_table
 from paretocosmos.nn.conditioning import Concat
 from paretocosmos.problems.tables import Table
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run
 
 RENDER = MarkdownIt("gfm-like", {"linkify": False})
 EVIL = [

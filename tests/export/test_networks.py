@@ -15,7 +15,7 @@ from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.export import Exported, export
 from paretocosmos.nn.backbones import LeNet, Mlp, Tabular
 from paretocosmos.nn.conditioning import Concat, Conditioning, PerRayEnsemble
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run
 
 pytestmark = pytest.mark.system  # takes minutes
 

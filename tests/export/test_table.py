@@ -21,8 +21,7 @@ from paretocosmos.export import Exported, export
 from paretocosmos.export.formats import load_program
 from paretocosmos.nn.conditioning import Concat
 from paretocosmos.problems.tables import Table
-from paretocosmos.runs.load import load_run
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run, load_run
 
 
 def probability(path: Path, x: np.ndarray[Any, Any], preference: Any) -> np.ndarray[Any, Any]:

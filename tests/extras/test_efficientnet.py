@@ -27,7 +27,7 @@ from paretocosmos.objectives import BinaryCrossEntropy
 from paretocosmos.problems import SPLITS
 from paretocosmos.problems.images import ImageProblem
 from paretocosmos.registry import Spec
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run
 from paretocosmos.types import Batch
 
 transformers = pytest.importorskip("transformers", reason="pip install --group extras")

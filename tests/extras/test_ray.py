@@ -12,12 +12,9 @@ import pytest
 
 import paretocosmos
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.paper import scheduling
-from paretocosmos.paper.experiment import Outcome, ReproduceOptions
-from paretocosmos.paper.recipe import Experiment, Recipe
+from paretocosmos.paper import Experiment, Outcome, Recipe, ReproduceOptions, scheduling
 from paretocosmos.paper.reproduce import Reproduction, reproduce
-from paretocosmos.runs.checkpoint import find_newest_checkpoint
-from paretocosmos.runs.load import load_run
+from paretocosmos.runs import find_newest_checkpoint, load_run
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 

@@ -9,9 +9,8 @@ import torch
 from faults.files import inflict
 
 from paretocosmos.pareto import Front
-from paretocosmos.runs import checkpoint, folders
+from paretocosmos.runs import TrainingState, checkpoint, folders, load_checkpoint, load_tensors
 from paretocosmos.runs import load as loading
-from paretocosmos.runs.checkpoint import TrainingState, load_checkpoint, load_tensors
 from paretocosmos.training import seed_run as seed_run
 
 # Refuses names that do not exist. Never undone: it acts in a process that ends with the test.

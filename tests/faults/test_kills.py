@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from faults.kills import inflict
 
+from paretocosmos.runs import TrainingState, load_checkpoint
 from paretocosmos.runs import folders as resuming
-from paretocosmos.runs.checkpoint import TrainingState, load_checkpoint
 from paretocosmos.training import seed_run as seed_run
 
 # Refuses names that do not exist. Never undone: it acts in a process that ends with the test.

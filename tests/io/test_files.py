@@ -21,7 +21,7 @@ from paretocosmos.io.files import (
     write_bytes,
     write_json,
 )
-from paretocosmos.runs.checkpoint import save_tensors
+from paretocosmos.runs import save_tensors
 
 _scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 

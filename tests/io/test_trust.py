@@ -13,10 +13,10 @@ from paretocosmos.errors import ConfigurationError, RunError, UntrustedError
 from paretocosmos.export import export
 from paretocosmos.io.trust import check_names, check_trust, modules_of
 from paretocosmos.nn.backbones import Mlp
-from paretocosmos.paper.recipe import load_recipe
+from paretocosmos.paper import load_recipe
 from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.runs import Run
 from paretocosmos.runs.record import load_record, read_record
-from paretocosmos.runs.run import Run
 from paretocosmos.serving import Settings
 from paretocosmos.serving.service import Service
 

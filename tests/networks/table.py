@@ -14,7 +14,7 @@ from tests.networks.listed import KINDS, NETWORKS
 from tests.networks.tried import STEPS, conditioned, train
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.runs.provenance import get_provenance
+from paretocosmos.runs import get_provenance
 
 __all__ = ["COMMITTED", "page", "results"]
 

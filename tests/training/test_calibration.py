@@ -19,8 +19,7 @@ from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto import Front
 from paretocosmos.problems import Problem, Split, load_problem
-from paretocosmos.runs.load import load_run
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run, load_run
 from paretocosmos.training.calibration import find_useful_ends
 from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch, Outputs, Targets

@@ -14,8 +14,7 @@ from torch import Tensor
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run, find_newest_checkpoint, load_tensors
 from paretocosmos.training.fit import fit
 from paretocosmos.types import Outputs, Targets
 

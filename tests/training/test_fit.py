@@ -32,14 +32,17 @@ from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.images.problem import ImageProblem, Pixels
 from paretocosmos.problems.toys import ToyProblem
-from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
-from paretocosmos.runs.record import list_validation_fronts
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run, find_newest_checkpoint, list_validation_fronts, load_tensors
 from paretocosmos.training import network_stack
-from paretocosmos.training.engine import Engine, TrainState, choose_engine, cuda_graph
-from paretocosmos.training.engine.cuda_graph import CudaGraphEngine
-from paretocosmos.training.engine.eager import EagerEngine
-from paretocosmos.training.engine.tracing import TracedStep
+from paretocosmos.training.engine import (
+    CudaGraphEngine,
+    EagerEngine,
+    Engine,
+    TracedStep,
+    TrainState,
+    choose_engine,
+    cuda_graph,
+)
 from paretocosmos.training.fit import FitOptions, Progress, fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, first

@@ -17,9 +17,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import DivergedError, RunError
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
-from paretocosmos.runs.load import load_run
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run, find_newest_checkpoint, load_run, load_tensors
 from paretocosmos.training import fit as training
 from paretocosmos.training.engine import Optimizer
 from paretocosmos.training.fit import fit

@@ -15,7 +15,7 @@ from paretocosmos.errors import FrontWarning
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto.metrics import hypervolume, monotonicity, normalised_hypervolume
 from paretocosmos.problems import Split
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run
 from paretocosmos.types import Batch, Outputs, Targets
 
 J = 7

@@ -25,7 +25,7 @@ from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import samples
 from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError, accuracy
-from paretocosmos.runs.checkpoint import list_checkpoints
+from paretocosmos.runs import list_checkpoints
 from paretocosmos.types import Targets
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{FindingWarning.__module__}.FindingWarning")

@@ -17,8 +17,8 @@ from paretocosmos.cli.summary import summarize_run
 from paretocosmos.errors import ParetoCosmosError, RunError
 from paretocosmos.explorer import build_page_model
 from paretocosmos.explorer.serialize import serialize_page, to_json
+from paretocosmos.paper import Experiment
 from paretocosmos.paper.experiment import find_differences, read_run_record
-from paretocosmos.paper.recipe import Experiment
 
 
 @pytest.mark.system

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 from paretocosmos.evaluation import samples
 from paretocosmos.problems import Problem
 from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.runs.run import Run
+from paretocosmos.runs import Run
 from paretocosmos.training.fit import fit
 
 # 211 training rows in batches of 30: seven full ones, and one of a single row, too few to share.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.processes import PATIENCE, Started, start
 
-from paretocosmos.runs.checkpoint import list_checkpoints
+from paretocosmos.runs import list_checkpoints
 
 pytestmark = pytest.mark.system
 

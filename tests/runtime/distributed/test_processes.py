@@ -19,8 +19,7 @@ from tests.processes import PATIENCE, Started, start
 from tests.runtime.distributed.cases import CASES, DIGITS, SETTINGS, loaded, table, train
 
 from paretocosmos.cli import main
-from paretocosmos.runs.checkpoint import find_newest_checkpoint, list_checkpoints, load_tensors
-from paretocosmos.runs.load import load_run
+from paretocosmos.runs import find_newest_checkpoint, list_checkpoints, load_run, load_tensors
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Progress

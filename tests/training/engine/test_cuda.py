@@ -17,12 +17,17 @@ from paretocosmos.errors import EngineWarning
 from paretocosmos.methods import Cosmos
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.images import ImageProblem
-from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
-from paretocosmos.runs.run import Run
-from paretocosmos.training.engine import InMemory, Optimizer, TrainState, UpdateRule, make_step
-from paretocosmos.training.engine.cuda_graph import CudaGraphEngine
-from paretocosmos.training.engine.eager import EagerEngine
-from paretocosmos.training.engine.tracing import TracedStep
+from paretocosmos.runs import Run, find_newest_checkpoint, load_tensors
+from paretocosmos.training.engine import (
+    CudaGraphEngine,
+    EagerEngine,
+    InMemory,
+    Optimizer,
+    TracedStep,
+    TrainState,
+    UpdateRule,
+    make_step,
+)
 from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch, map_tensors
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from paretocosmos import Problem, Run, fit
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
-from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
+from paretocosmos.runs import find_newest_checkpoint, load_tensors
 from paretocosmos.types import Batch
 
 pytestmark = [

@@ -18,7 +18,7 @@ from torch import Tensor
 from paretocosmos import Run, evaluate, fit
 from paretocosmos.errors import DataError
 from paretocosmos.problems.images import ImageProblem
-from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
+from paretocosmos.runs import find_newest_checkpoint, load_tensors
 from paretocosmos.runtime import device as machine
 from paretocosmos.training.engine import Streamed, batch_source
 from paretocosmos.training.engine.batch_source import SLOTS, THREAD

@@ -19,21 +19,21 @@ from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.training.engine import (
     ENGINES,
     BatchSource,
+    CudaGraphEngine,
+    EagerEngine,
     Engine,
     InMemory,
     Optimizer,
     Streamed,
+    TracedStep,
     TrainState,
     UpdateRule,
     check_engine,
     choose_engine,
     cuda_graph,
+    make_step,
 )
 from paretocosmos.training.engine.batch_source import BatchHandle
-from paretocosmos.training.engine.cuda_graph import CudaGraphEngine
-from paretocosmos.training.engine.eager import EagerEngine
-from paretocosmos.training.engine.step import make_step
-from paretocosmos.training.engine.tracing import TracedStep
 from paretocosmos.types import Batch, map_tensors
 
 SAMPLES, FEATURES, J = 70, 3, 2

@@ -13,8 +13,7 @@ from paretocosmos.methods import Method, State
 from paretocosmos.nn.backbones import LeNet, Mlp
 from paretocosmos.nn.conditioning import Concat, Conditioning, Hypernet, Unconditioned
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError, Objective
-from paretocosmos.training.engine import Step, make_step
-from paretocosmos.training.engine.tracing import TracedStep
+from paretocosmos.training.engine import Step, TracedStep, make_step
 from paretocosmos.types import Batch, map_tensors
 
 METHODS = registry.names("methods")

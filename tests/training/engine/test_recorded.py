@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from paretocosmos.methods import Cosmos, Gram, Linear, Method, State
 from paretocosmos.objectives import GaussianWell, MeanSquaredError
-from paretocosmos.training.engine import Step, make_step
-from paretocosmos.training.engine.tracing import TracedStep
+from paretocosmos.training.engine import Step, TracedStep, make_step
 from paretocosmos.types import Batch
 
 FEATURES, J, STEPS = 3, 2, 20

@@ -12,8 +12,7 @@ from paretocosmos.nn.backbones import LeNet, Mlp
 from paretocosmos.nn.conditioning import Concat, Conditioning, TransposedConv
 from paretocosmos.objectives import CrossEntropy, GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto import cosmos_loss
-from paretocosmos.training.engine import Step, StepResult, make_step
-from paretocosmos.training.engine.tracing import TracedStep
+from paretocosmos.training.engine import Step, StepResult, TracedStep, make_step
 from paretocosmos.types import Batch, Inputs, map_tensors
 
 DOUBLE = torch.float64

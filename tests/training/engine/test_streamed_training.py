@@ -22,7 +22,7 @@ from paretocosmos.evaluation import samples
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
 from paretocosmos.problems.images import ImageProblem
-from paretocosmos.runs.checkpoint import find_newest_checkpoint, load_tensors
+from paretocosmos.runs import find_newest_checkpoint, load_tensors
 from paretocosmos.training import engine
 from paretocosmos.training.engine import TrainState, batch_source
 from paretocosmos.training.engine.batch_source import THREAD

@@ -62,6 +62,8 @@ REGISTRY = {
     "celeba_three": "paretocosmos.problems.faces.problem:celeba_three",
     "compas": "paretocosmos.problems.tables.public:compas",
     "default_credit": "paretocosmos.problems.tables.public:default_credit",
+    "dtlz2": "paretocosmos.problems.analytic:dtlz2",
+    "dtlz7": "paretocosmos.problems.analytic:dtlz7",
     "fashion_and_mnist": "paretocosmos.problems.images.problem:fashion_and_mnist",
     "multi_digits": "paretocosmos.problems.images.problem:multi_digits",
     "multi_fashion": "paretocosmos.problems.images.problem:multi_fashion",
@@ -69,6 +71,10 @@ REGISTRY = {
     "table": "paretocosmos.problems.table:table",
     "toy_concave": "paretocosmos.problems.toys:toy_concave",
     "toy_convex": "paretocosmos.problems.toys:toy_convex",
+    "vlmop2": "paretocosmos.problems.analytic:vlmop2",
+    "zdt1": "paretocosmos.problems.analytic:zdt1",
+    "zdt2": "paretocosmos.problems.analytic:zdt2",
+    "zdt3": "paretocosmos.problems.analytic:zdt3",
 }
 """Every problem by its name: the module and the function in it."""
 

@@ -1,0 +1,161 @@
+"""`python -m benchmarks.shapes`: fronts of every shape, by every method, beside the exact fronts.
+
+Trains every problem whose front is known in closed form with nothing set (`default`), and with each
+other method in place of the default one, and measures what was reached: hypervolume as a share of
+the exact front's, order (the smallest rank correlation of a weight with minus its objective, along
+each objective's own path from no weight to all of it), range as a share of the exact one, and the
+largest gap in the front. `--out FILE` writes the numbers as JSON, after each problem; `--methods`
+and `--problems` choose some.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paretocosmos import evaluate, fit, load_problem
+from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.metrics import hypervolume, monotonicity
+from paretocosmos.problems.functions import FunctionProblem
+from paretocosmos.problems.toys import ToyProblem
+from paretocosmos.runs.provenance import provenance
+
+PROBLEMS = ("toy_convex", "toy_concave", "zdt1", "zdt2", "zdt3", "dtlz2", "dtlz7", "vlmop2")
+METHODS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "linear": {"method": "linear"},
+    "cosmos, printed": {"method": "cosmos", "settings": {"penalty": 2.0}},
+    "cosmos, inverse": {
+        "method": "cosmos",
+        "settings": {"penalty": 2.0, "alignment": "inverse", "scale_losses": False},
+    },
+    "tchebycheff": {"method": "tchebycheff"},
+    "smooth_tchebycheff": {"method": "smooth_tchebycheff"},
+    "smooth_tchebycheff, unscaled": {
+        "method": "smooth_tchebycheff",
+        "settings": {"smoothing": 0.02, "scale_losses": False},
+    },
+}
+# Points of a front, by its objectives, learned and exact.
+POINTS = {2: 100, 3: 300}
+# Rays of a path between no weight on an objective and all of it.
+PATH = 15
+# A gap that is this much wider than the exact front's own.
+MISSING = 0.2
+
+
+def main() -> None:
+    """Train, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", default=",".join(PROBLEMS))
+    parser.add_argument("--methods", default=";".join(METHODS), help="separated by semicolons")
+    parser.add_argument("--seeds", default="1")
+    parser.add_argument("--out", type=Path, help="write the numbers here as JSON")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    rows: list[dict[str, Any]] = []
+    for name in arguments.problems.split(","):
+        problem = load_problem(name)
+        assert isinstance(problem, ToyProblem | FunctionProblem)
+        for method in arguments.methods.split(";"):
+            for seed in map(int, arguments.seeds.split(",")):
+                rows.append({"problem": name, "method": method, "seed": seed})
+                rows[-1] |= measure_method(problem, METHODS[method], seed)
+                print(_line(rows[-1]), flush=True)
+        if arguments.out is not None:
+            content = {"points": POINTS, "fronts": rows} | provenance(torch.device("cpu"))
+            arguments.out.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def measure_method(
+    problem: ToyProblem | FunctionProblem, how: dict[str, Any], seed: int
+) -> dict[str, Any]:
+    """Train one network by one method and measure its front.
+
+    Args:
+        problem: whose front is known.
+        how: what `fit` is given beside it.
+        seed: of the training.
+    """
+    exact = problem.exact_front(POINTS[len(problem.names)])
+    settings = {"rays": POINTS[len(problem.names)]} | how.get("settings", {})
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is noted of a run stands in the row
+        try:
+            run = fit(
+                problem,
+                seed=seed,
+                out=Path(folder) / "run",
+                report=False,
+                progress=False,
+                **(how | {"settings": settings}),
+            )
+        except ValueError as error:  # a method that refuses losses below 0
+            return {"refused": str(error)}
+        paths = [
+            evaluate(run.model, problem, split="val", rays=rays)
+            for rays in make_paths(len(problem.names))
+        ]
+        orders = [float(monotonicity(path)[j]) for j, path in enumerate(paths)]
+        return {
+            "hypervolume": hypervolume(run.front) / hypervolume(exact),
+            "order": min(orders),
+            "range": float(_compute_range(run.front, exact).min()),
+            "gap": compute_largest_gap(run.front.values, exact.values),
+            "findings": [finding["kind"] for finding in run.record["findings"]],
+            "seconds": time.perf_counter() - started,
+        }
+
+
+def make_paths(objectives: int) -> list[Tensor]:
+    """Make the rays ``[PATH, J]`` from no weight on an objective to all of it, of each objective.
+
+    Over random rays even the exact front is out of order where J is above 2.
+    """
+    weights = torch.linspace(0, 1, PATH)[:, None]
+    corners = torch.eye(objectives)
+    others = (1 - corners) / (objectives - 1)
+    return [others[j] + weights * (corners[j] - others[j]) for j in range(objectives)]
+
+
+def _compute_range(front: Front, exact: Front) -> Array:
+    """Return how far the rays move each objective, as a share of what is possible."""
+    shares: Array = np.ptp(front.values, axis=0) / np.ptp(exact.values, axis=0)
+    return shares
+
+
+def compute_largest_gap(values: Array, exact: Array) -> float:
+    """Return how far the worst served point of the exact front is from the learned one.
+
+    The distance counts only what is worse (that of IGD+), in shares of the exact front's range.
+
+    >>> exact = np.array([[0.0, 1.0], [0.7, 0.7], [1.0, 0.0]])
+    >>> compute_largest_gap(exact[[0, 2]], exact).round(2)
+    0.3
+    """
+    scale = np.ptp(exact, axis=0)
+    worse = np.clip(values[None] - exact[:, None], 0, None) / scale
+    return float(np.linalg.norm(worse, axis=-1).min(axis=1).max())
+
+
+def _line(row: dict[str, Any]) -> str:
+    start = f"{row['problem']:12} {row['method']:29} seed {row['seed']}: "
+    if "refused" in row:
+        return start + "refused"
+    middle = "" if row["gap"] < MISSING else "  middle missing"
+    return start + (
+        f"hypervolume {row['hypervolume']:.3f}  order {row['order']:5.2f}  range "
+        f"{row['range']:.2f}  gap {row['gap']:.2f}{middle}  {row['seconds']:.0f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()

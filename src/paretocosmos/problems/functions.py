@@ -1,0 +1,225 @@
+"""Functions of decision variables as problems: a front without data (Pareto set learning)."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.objectives import Objective
+from paretocosmos.objectives.base import pick, weighted_mean, weighted_sums
+from paretocosmos.pareto.front import Array, Front
+from paretocosmos.pareto.rays import Rays, as_rays
+from paretocosmos.problems.base import Problem, Split, check_split
+from paretocosmos.types import Batch, Measure, Outputs, Targets
+
+FEATURES = 4
+# The inputs are all the same: a step needs one per ray, an evaluation needs one.
+SIZES: dict[Split, int] = {"train": 512, "val": 2, "test": 2}
+
+Function = Callable[[Tensor], Tensor]
+"""Decision variables ``[B, D]`` to objectives ``[B, J]``, differentiable."""
+
+
+def make_constant_splits(
+    targets: Mapping[str, Sequence[float]], sizes: Mapping[Split, int]
+) -> dict[Split, Batch]:
+    """Return splits whose inputs are all the same, so that answers depend on the ray alone.
+
+    Noise would not do: a network could answer one half of the samples with each end of the front,
+    which beats the middle of a concave one.
+
+    Args:
+        targets: by name, the same for every sample.
+        sizes: samples of each split.
+    """
+    return {
+        split: Batch(
+            torch.ones(size, FEATURES),
+            {n: torch.tensor(point).expand(size, -1).contiguous() for n, point in targets.items()},
+        )
+        for split, size in sizes.items()
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """The box that decision variables lie in; a sigmoid brings any output into it.
+
+    Attributes:
+        lower: ``[D]``.
+        upper: ``[D]``.
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        pairs = list(zip(self.lower, self.upper, strict=True))
+        if not pairs or not all(math.isfinite(b - a) and a < b for a, b in pairs):
+            raise ConfigurationError(
+                f"`bounds` need a finite pair (lower, upper) for each variable, found {pairs}"
+            )
+
+    def inside(self, outputs: Tensor) -> Tensor:
+        """Bring outputs ``[..., D]`` of a network into the box."""
+        lower = torch.tensor(self.lower, dtype=outputs.dtype, device=outputs.device)
+        upper = torch.tensor(self.upper, dtype=outputs.dtype, device=outputs.device)
+        return lower + (upper - lower) * (1 + outputs.sin()) / 2
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FunctionValue(Objective):
+    """One value of a function of decision variables, which the network's outputs encode.
+
+    Args:
+        function: variables ``[B, D]`` to all objectives ``[B, J]``.
+        bounds: of the variables.
+        index: which of the objectives.
+    """
+
+    measure = Measure("value", "a smaller value", "The value of a function; smaller is better.")
+
+    function: Function
+    bounds: Bounds
+    index: int
+    target: str = "none"
+
+    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return weighted_mean(self._each(outputs), targets)
+
+    def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        return weighted_sums(self._each(outputs), targets)
+
+    def _each(self, outputs: Outputs) -> Tensor:
+        return self.function(self.bounds.inside(pick(outputs, self.output)))[..., self.index]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FunctionProblem(Problem):
+    """Decision variables within bounds, and a function that gives their objectives: no data.
+
+    The network maps a ray to decision variables, so that one training gives the Pareto set: for
+    every preference the variables, and their objectives. Build it with `FunctionProblem.of`.
+
+    Attributes:
+        function: variables ``[B, D]`` to objectives ``[B, J]``, differentiable.
+        bounds: of the variables.
+        splits: train, val and test, of constant inputs.
+        exact: gives about so many points ``[N, J]`` of the true front, evenly spread; `None` where
+            it is not known.
+
+    >>> import torch
+    >>> def cost_and_wear(x):  # [B, 2] to [B, 2]
+    ...     return torch.stack([x.square().sum(-1), (x - 1).square().sum(-1)], dim=-1)
+    >>> problem = FunctionProblem.of(
+    ...     cost_and_wear, bounds=[(-1, 2), (-1, 2)], names=("cost", "wear"), reference=(3, 3)
+    ... )
+    >>> problem.names, problem.outputs
+    (('cost', 'wear'), 2)
+    """
+
+    function: Function = field(repr=False)
+    bounds: Bounds = field(repr=False)
+    splits: Mapping[Split, Batch] = field(repr=False)
+    exact: Callable[[int], Array] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        function: Function,
+        *,
+        bounds: Sequence[tuple[float, float]],
+        names: Sequence[str],
+        reference: Sequence[float],
+        name: str = "function",
+        exact: Callable[[int], Array] | None = None,
+        traceable: bool = False,
+    ) -> "FunctionProblem":
+        """Make a problem of a function.
+
+        Args:
+            function: variables ``[B, D]`` to objectives ``[B, J]``, all to be small; torch
+                operations, so that it can be differentiated.
+            bounds: ``(lower, upper)`` of each variable.
+            names: of the J objectives.
+            reference: a point worse than the front in everything, from which hypervolume is
+                measured.
+            name: how runs call it.
+            exact: gives points of the true front, where it is known.
+            traceable: promises that `function` decides nothing in Python from values of tensors.
+        """
+        lower, upper = zip(*bounds, strict=True) if len(bounds) else ((), ())
+        box = Bounds(tuple(map(float, lower)), tuple(map(float, upper)))
+        middle = box.inside(torch.zeros(2, len(bounds)))
+        try:
+            values = function(middle)
+            shape = tuple(values.shape)
+        except Exception as error:
+            raise ConfigurationError(
+                f"`function` cannot be evaluated at variables of shape (2, {len(bounds)}): {error}"
+            ) from error
+        if shape != (2, len(names)) or len(reference) != len(names):
+            raise ConfigurationError(
+                f"`function` gives {shape} for variables of shape (2, {len(bounds)}), with "
+                f"{len(names)} `names` and {len(reference)} numbers in `reference`: it must give "
+                "one column per name, stacked with torch.stack([...], dim=-1)"
+            )
+        objectives = []
+        for index, own in enumerate(names):
+            objectives.append(FunctionValue(name=own, function=function, bounds=box, index=index))
+            objectives[-1].traceable = traceable
+        return cls(
+            name=name,
+            objectives=tuple(objectives),
+            reference=tuple(map(float, reference)),
+            input_shape=(FEATURES,),
+            outputs=len(bounds),
+            function=function,
+            bounds=box,
+            splits=make_constant_splits({"none": [0.0]}, SIZES),
+            exact=exact,
+        )
+
+    def split(self, name: Split) -> Batch:
+        check_split(name)
+        return self.splits[name]
+
+    def variables(self, model: nn.Module, rays: Rays) -> Tensor:
+        """Return the decision variables ``[N, D]`` that a trained network has for rays ``[N, J]``.
+
+        Args:
+            model: a run's `model`.
+            rays: one or several.
+        """
+        wanted = as_rays(rays, len(self.objectives), names=self.names)
+        parameter = next(model.parameters())
+        inputs = torch.ones(1, FEATURES).to(parameter)
+        with torch.no_grad():
+            outputs = [model(inputs, ray.to(parameter))[0] for ray in wanted]
+        return self.bounds.inside(torch.stack(outputs)).cpu()
+
+    def exact_front(self, count: int = 25) -> Front:
+        """Return about `count` points of the true front, which must be known.
+
+        Their rays are those whose inverses point from the front's ideal point to them.
+        """
+        if count < 2:
+            raise ConfigurationError(f"`count` must be at least 2, found {count}")
+        if self.exact is None:
+            raise ConfigurationError(
+                f"the true front of `{self.name}` is not known: pass `exact` where it is"
+            )
+        values = self.exact(count)
+        above = np.clip(values - values.min(axis=0), 1e-6, None)
+        rays = (1 / above) / (1 / above).sum(axis=1, keepdims=True)
+        return Front(
+            rays=rays,
+            values=values,
+            names=self.names,
+            reference=np.array(self.reference),
+            provenance={"problem": self.name, "exact": True},
+        )

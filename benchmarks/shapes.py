@@ -28,14 +28,13 @@ from paretocosmos.problems.toys import ToyProblem
 from paretocosmos.runs.provenance import provenance
 
 PROBLEMS = ("toy_convex", "toy_concave", "zdt1", "zdt2", "zdt3", "dtlz2", "dtlz7", "vlmop2")
+# COSMOS without what the default preset adds to it.
+PLAIN: dict[str, Any] = {"penalty": 2.0, "normalise": False, "floor": 0.0, "least": None}
 METHODS: dict[str, dict[str, Any]] = {
     "default": {},
     "linear": {"method": "linear"},
-    "cosmos, printed": {"method": "cosmos", "settings": {"penalty": 2.0}},
-    "cosmos, inverse": {
-        "method": "cosmos",
-        "settings": {"penalty": 2.0, "alignment": "inverse", "scale_losses": False},
-    },
+    "cosmos, printed": {"method": "cosmos", "settings": PLAIN | {"alignment": "ray"}},
+    "cosmos, inverse": {"method": "cosmos", "settings": PLAIN},
     "tchebycheff": {"method": "tchebycheff"},
     "smooth_tchebycheff": {"method": "smooth_tchebycheff"},
     "smooth_tchebycheff, unscaled": {
@@ -138,7 +137,7 @@ def compute_largest_gap(values: Array, exact: Array) -> float:
     The distance counts only what is worse (that of IGD+), in shares of the exact front's range.
 
     >>> exact = np.array([[0.0, 1.0], [0.7, 0.7], [1.0, 0.0]])
-    >>> compute_largest_gap(exact[[0, 2]], exact).round(2)
+    >>> round(compute_largest_gap(exact[[0, 2]], exact), 2)
     0.3
     """
     scale = np.ptp(exact, axis=0)

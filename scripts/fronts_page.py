@@ -10,12 +10,12 @@ __all__ = ["PROBLEMS", "ahead_of_separate", "fronts_table", "grouped", "mean_of"
 RESULTS = Path(__file__).parents[1] / "results"
 ARMS = {
     "separate": "nine separate networks",
-    "default": "one network, default preset",
+    "default": "one network, default preset of version 0.2",
     "paper": "one network, the paper's recipe",
 }
 GOALS = {"published": "both tasks", "text": "both tasks, a harder draw"}
 METHODS = {
-    "linear": "the default",
+    "linear": "the default of version 0.2, the weighted sum",
     "separate": "method `separate`: a network for each of nine rays",
     "cosmos": "method `cosmos`",
     "smooth_tchebycheff": "method `smooth_tchebycheff`",

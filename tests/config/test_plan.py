@@ -375,8 +375,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "`penalty`.*at least 0.*nan",
     ),
     "penalty of another method": (
-        {"settings": {"penalty": 1}},
-        "`penalty`.*`linear`.*set the method",
+        {"method": "linear", "settings": {"penalty": 1}},
+        "unknown setting `penalty`",
     ),
     "preset": ({"preset": "papre"}, "unknown preset `papre`; did you mean `paper`"),
     "reference's length": ({"settings": {"reference": "1,2,3"}}, "here 2; found 3"),

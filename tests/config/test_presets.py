@@ -92,7 +92,9 @@ def test_the_rule_knows_rows_and_shapes_but_no_names() -> None:
     assert named.training == nameless.training
     for one in (named, nameless):
         assert one.configuration.preset == "default"
-        assert one.configuration.method.name == "linear"
+        assert one.configuration.method.name == "cosmos"
+        assert one.configuration.method.settings["alignment"] == "inverse"
+        assert one.configuration.method.settings["least_epochs"] == one.training.epochs // 2
         assert one.configuration.method.settings["floor"] == 0.01
         assert one.configuration.method.settings["stratified"] is True
         assert one.configuration.conditioning is not None
@@ -100,7 +102,7 @@ def test_the_rule_knows_rows_and_shapes_but_no_names() -> None:
         assert one.configuration.conditioning.settings["rank"] == 1
         training = one.training
         assert (training.optimizer, training.schedule) == ("adamw", "cosine")
-        assert training.scale_losses
+        assert not training.scale_losses  # COSMOS divides by sizes of its own
         assert training.calibrate
         assert training.average == 0.06
 
@@ -154,11 +156,12 @@ def test_a_network_for_one_ray_has_one_ray_in_a_batch() -> None:
 
 def test_what_is_compared_is_trained_by_the_same_recipe() -> None:
     recipes = [
-        dataclasses.replace(_plan(method=method).training, groups=1)
+        dataclasses.replace(_plan(method=method).training, groups=1, scale_losses=False)
         for method in ("linear", "cosmos", "separate", "pareto_mtl", "phn_ls")
     ]
     assert recipes == [recipes[0]] * len(recipes)
-    assert recipes[0].scale_losses
+    # COSMOS divides losses by their sizes itself
+    assert [_plan(method=m).training.scale_losses for m in ("linear", "cosmos")] == [True, False]
 
 
 def test_a_batch_size_that_is_no_number_is_refused_as_one() -> None:
@@ -185,7 +188,7 @@ def test_the_protocol_chooses_the_preset_unless_one_is_named(
     assert choose_preset(asked, problem) == found
     plan = _plan("toy_convex", preset=asked, protocol=protocol)
     assert plan.configuration.preset == found
-    assert plan.configuration.method.name == {"default": "linear", "paper": "cosmos"}[found]
+    assert plan.configuration.method.name == "cosmos"
 
 
 def test_the_papers_preset_is_what_the_papers_settings_say() -> None:
@@ -205,8 +208,10 @@ def test_an_unknown_preset_is_refused_with_those_there_are() -> None:
 
 @pytest.mark.parametrize("key", ["penalty", "method.penalty"])
 def test_a_penalty_needs_the_method_that_has_one(key: str) -> None:
+    over, under = (OneSidedError(side=s, name=s, target="first") for s in ("over", "under"))
+    levels = dataclasses.replace(load_problem("toy_convex"), objectives=(over, under), spec=None)
     with pytest.raises(ConfigurationError, match=r"`penalty`.*`cosmos`.*`linear`.*set the method"):
-        _plan(settings={key: 2.0})
+        _plan(levels, settings={key: 2.0})
     for given in ({"method": "cosmos"}, {"preset": "paper"}):
         plan = _plan(settings={key: 2.0}, **given)
         assert plan.configuration.method.settings["penalty"] == 2.0

@@ -301,6 +301,7 @@ class Odd:
 def test_a_spec_names_what_was_built_and_builds_it_again() -> None:
     method = Cosmos(penalty=2.0, alpha=(0.1, 0.5))
     settings = {"penalty": 2.0, "alpha": (0.1, 0.5), "stratified": False, "alignment": "ray"}
+    settings |= {"normalise": False, "floor": 0.0, "least": None, "least_epochs": 0}
     assert make_spec("methods", method) == Spec("cosmos", settings)
     assert registry.build("methods", make_spec("methods", method)) == method
     heir = make_spec("methods", Heir(penalty=3.0))

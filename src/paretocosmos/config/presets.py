@@ -15,7 +15,9 @@ from paretocosmos.config.settings import get_paper_network, get_paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import PRESETS
 from paretocosmos.objectives import BinaryCrossEntropy, Objective, OneSidedError, RateObjective
+from paretocosmos.objectives.groups import GroupObjective
 from paretocosmos.problems import Problem, samples_in, split_of
+from paretocosmos.problems.functions import FunctionProblem
 
 __all__ = [
     "CONDITIONINGS",
@@ -32,8 +34,8 @@ __all__ = [
     "pick_batch_size",
 ]
 
-METHODS = {"default": "linear", "paper": "cosmos"}
-"""The method of a preset, unless the caller names one."""
+METHODS = {"default": "cosmos", "paper": "cosmos"}
+"""The method of a preset, unless the caller names one; see `choose_method` for exceptions."""
 CONDITIONINGS = {"default": "auto", "paper": "input"}
 """The default of `condition`'s argument `how`."""
 
@@ -63,6 +65,19 @@ _ALWAYS: dict[str, Any] = {
     "floor": 0.01,
     "rank": 1,
 }
+# COSMOS by default, and why: docs/decisions/default_method.md. It divides losses by their sizes
+# itself, which is right for bounded outputs too.
+_ALIGNED: dict[str, Any] = {
+    "penalty": 2.0,
+    "alignment": "inverse",
+    "normalise": True,
+    "least": 0.5,
+    "scale_losses": False,
+}
+# A function of decision variables: its values have no noise and rays hardly share anything, so that
+# a strong pull to where a ray points does no harm, and the middle of a concave front needs it.
+# Methods that know no sizes take its values as they are.
+_FUNCTION: dict[str, Any] = {"penalty": 5.0, "least": 0.0, "scale_losses": False}
 _VECTORS: dict[str, Any] = {"learning_rate": 2e-3, "groups": 4}
 # The table size with the largest learning rate and the least decay. Below it both are scaled by
 # s = cbrt(rows / 30,000), at least 0.3, so that a network does not memorise 700 rows
@@ -102,15 +117,33 @@ def check_preset(name: str) -> str:
     return name
 
 
-def choose_method(preset: str, settings: Mapping[str, Any]) -> str:
-    """Return the method of a preset, provided that it has the caller's settings."""
-    method = METHODS[preset]
-    if method != "cosmos" and {"penalty", "method.penalty"} & settings.keys():
+def choose_method(
+    preset: str,
+    objectives: Sequence[Objective],
+    settings: Mapping[str, Any],
+    *,
+    loop: bool = False,
+) -> str:
+    """Choose the method of a preset, for a caller who names none.
+
+    The default is the weighted sum where a weight has a meaning of its own, as the level of a
+    quantile; where an objective may vanish though nothing was learned, as the gap between groups of
+    a network that answers the same to everybody; and where the length of the training is unknown.
+
+    Args:
+        preset: its name.
+        objectives: what is traded.
+        settings: what the caller has set.
+        loop: whether a loop of somebody else trains, which does not know how long it will be.
+    """
+    gaps = any(isinstance(_unwrap(objective), GroupObjective) for objective in objectives)
+    plain = preset == "default" and (loop or gaps or _trades_both_sides(objectives))
+    if plain and {"penalty", "method.penalty"} & settings.keys():
         raise ConfigurationError(
             f"`penalty` is a setting of the method `cosmos`, but the preset `{preset}` uses "
-            f"`{method}`: set the method too"
+            "`linear` here: set the method too"
         ).with_hint({"method": "cosmos"})
-    return method
+    return "linear" if plain else METHODS[preset]
 
 
 def choose_network(
@@ -130,7 +163,7 @@ def choose_network(
     if preset == "default" and problem.tabular and not _predicts_numbers(problem):
         names["backbone"] = "tabular"
         # the adjustment needs a group head, which a network of the caller does not have
-        adjustable = method == METHODS["default"] and not isinstance(backbone, nn.Module)
+        adjustable = method == "linear" and not isinstance(backbone, nn.Module)
         if adjustable and find_rate_gap(problem) is not None:
             names["conditioning"] = "fairness_adjustment"
     paper = get_paper_network(_get_paper_name(problem))
@@ -182,6 +215,12 @@ def compute_preset_settings(
         settings |= _OWN_NETWORK
     if _trades_both_sides(problem.objectives):
         settings |= _LEVELS
+    aligned = label == "cosmos" and choose_method(preset, problem.objectives, {}) == "cosmos"
+    if aligned:
+        # for many objectives most rays of one alpha would lie near the centre, none at a corner
+        settings |= _ALIGNED | {"alpha": 1 / len(problem.objectives)}
+    if isinstance(problem, FunctionProblem):
+        settings |= _FUNCTION
     size = _read_int(user_settings, "batch_size") or problem.batch_size
     size = size or pick_batch_size(rows, axes)
     settings["batch_size"] = size
@@ -189,7 +228,12 @@ def compute_preset_settings(
         settings["epochs"] = max(_LEAST_EPOCHS, -(-steps // -(-rows // size)))
     epochs = _read_int(user_settings, "epochs") or int(settings["epochs"])
     settings["evaluate_every"] = max(1, epochs // validations)
-    groups = 1 if single else compute_loop_groups(preset, axes, size)
+    if aligned:
+        settings["least_epochs"] = epochs // 2
+    # the samples of a function are all the same, so that each may have a ray of its own
+    one_each = isinstance(problem, FunctionProblem)
+    groups = size if one_each else compute_loop_groups(preset, axes, size)
+    groups = 1 if single else groups
     settings["groups"] = _read_int(user_settings, "accumulate") or groups
     gap = find_rate_gap(problem)
     if conditioning == "fairness_adjustment" and gap is not None:
@@ -217,13 +261,19 @@ def _trades_both_sides(objectives: Sequence[Objective]) -> bool:
     With squared errors it is an expectile's. An objective may wrap another one, as one that is
     reported in the target's unit does.
     """
-    inner = [getattr(objective, "wrapped", objective) for objective in objectives]
+    inner = [_unwrap(objective) for objective in objectives]
     errors = [objective for objective in inner if isinstance(objective, OneSidedError)]
     return (
         len(inner) == 2
         and sorted(error.side for error in errors) == ["over", "under"]
         and len({(error.output, error.target, error.power) for error in errors}) == 1
     )
+
+
+def _unwrap(objective: Objective) -> Objective:
+    """Return the objective inside of one that reports it in another unit."""
+    inner: Objective = getattr(objective, "wrapped", objective)
+    return inner
 
 
 def get_loop_settings(preset: str, objectives: Sequence[Objective] = ()) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def _choose_components(
     )
     preset = choose_preset(options["preset"], loaded)
     if method is None:
-        method = choose_method(preset, settings)
+        method = choose_method(preset, loaded.objectives, settings)
     method, conditioning = _split_pair(method, model, options["conditioning"])
     if isinstance(method, str):
         owners["method"] = registry.find("methods", method)

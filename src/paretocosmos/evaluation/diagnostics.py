@@ -21,7 +21,9 @@ from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import set_precision
 from paretocosmos.types import Batch, Inputs, map_tensors
 
-Kind = Literal["insensitive", "wrong_order", "drowned", "no_conflict", "no_gradient"]
+Kind = Literal[
+    "insensitive", "wrong_order", "drowned", "no_conflict", "no_gradient", "missing_middle"
+]
 
 # Below this the ray moves outputs by less than a hundredth of what another input does.
 INSENSITIVE = 0.01
@@ -32,6 +34,9 @@ DOMINANT = 0.99
 SAMPLES, RAYS = 512, 9
 # How often their values are drawn again: 97.5 % is all but two of them.
 DRAWS = 80
+# A step between neighbouring rays over more than this share of the front is a gap; one that skips
+# less may be a steep place. Fewer rays are too far apart to tell.
+GAP, NEIGHBOURS = 0.5, 15
 # Standard deviations on either side that hold 95 %.
 ERRORS = 1.96
 # Outputs of equal samples differ by this share at most, depending on their place in a batch.
@@ -116,6 +121,8 @@ def diagnose(
         losses |= {} if scaled else more_losses
         gradients |= more_gradients
     problems = find_problems(front, sensitivity, drawn, losses=losses, gradients=gradients)
+    if not problems:
+        problems = find_gap(front_val)
     return Diagnosis(sensitivity, tuple(problems))
 
 
@@ -181,7 +188,7 @@ def _check_order(front: Front, order: Array, draws: Array) -> list[Finding]:
             Finding(
                 "wrong_order",
                 "more weight raises the objective on validation rows (rank correlation: "
-                f"{correlations}); use the default preset with its method `linear`, more `epochs`, "
+                f"{correlations}); use the default preset with its own method, more `epochs`, "
                 "or an objective whose loss is closer to its score",
             )
         ]
@@ -195,6 +202,35 @@ def _check_order(front: Front, order: Array, draws: Array) -> list[Finding]:
             "no trade-off is visible beyond the noise of the validation rows: over the "
             f"non-dominated rays, {' and '.join(map(str, ranges))}; judge whether these values are "
             "good enough, and use more validation rows to see smaller differences",
+        )
+    ]
+
+
+def find_gap(front: Front) -> list[Finding]:
+    """Find a front of two objectives whose rays jump from one end to the other.
+
+    So a weighted sum does where the front is concave: none of its minima is in the middle.
+
+    >>> rays = np.linspace([1, 0], [0, 1], 20)
+    >>> ends = np.where(rays[:, :1] > 0.5, [[0.0, 1.0]], [[1.0, 0.0]])
+    >>> [problem.kind for problem in find_gap(Front(rays, ends, ("loss", "gap"), (3, 3)))]
+    ['missing_middle']
+    """
+    extent = np.ptp(front.values, axis=0)
+    if front.objectives != 2 or len(front) < NEIGHBOURS or not (extent > 0).all():
+        return []
+    steps = (np.abs(np.diff(front.values, axis=0)) / extent).min(axis=1)
+    widest = int(steps.argmax())
+    if not steps[widest] > GAP:
+        return []
+    before, after = front.rays[widest, 0], front.rays[widest + 1, 0]
+    return [
+        Finding(
+            "missing_middle",
+            f"the middle of the front is missing: between weights of {before:.2f} and {after:.2f} "
+            f"on `{front.names[0]}` it jumps over {steps[widest]:.0%} of its range; use the method "
+            "`cosmos` of the default preset, where you use another, a larger `penalty`, or more "
+            "`epochs`",
         )
     ]
 

@@ -93,7 +93,7 @@ def build_method(
 ) -> Method:
     """Return the method, given as it is, by name, or by the preset; it must serve one network."""
     if method is None:
-        method = choose_method(check_preset(preset), settings or {})
+        method = choose_method(check_preset(preset), objectives, settings or {}, loop=True)
     if isinstance(method, str):
         pair = get_pair(method)
         if pair is not None:

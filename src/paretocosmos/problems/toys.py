@@ -5,15 +5,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives import GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems.base import Problem, Protocol, Split, check_protocol, check_split
+from paretocosmos.problems.functions import FEATURES, make_constant_splits
 from paretocosmos.types import Batch
 
-FEATURES = 4
 SIZES: dict[Split, int] = {"train": 512, "val": 128, "test": 128}
 
 
@@ -66,13 +65,6 @@ def _make_toy(
 ) -> ToyProblem:
     """Build a problem with constant inputs and two constant points as targets."""
     check_protocol(protocol)
-
-    def batch(size: int) -> Batch:
-        first, second = (torch.tensor(point).expand(size, 2).contiguous() for point in points)
-        # not noise: a network could then answer one half of the samples with each point, which
-        # beats a concave front
-        return Batch(torch.ones(size, FEATURES), {"first": first, "second": second})
-
     return ToyProblem(
         name=name,
         objectives=objectives,
@@ -80,7 +72,7 @@ def _make_toy(
         input_shape=(FEATURES,),
         outputs=2,
         protocol=protocol,
-        splits={split: batch(size) for split, size in SIZES.items()},
+        splits=make_constant_splits({"first": points[0], "second": points[1]}, SIZES),
         curve=curve,
     )
 

@@ -135,7 +135,7 @@ def test_train_prints_one_json_object_and_notes_beside_it(cli: Call, undrawn: No
     expected: dict[str, Any] = {
         "run": "here",
         "problem": "toy_convex",
-        "method": "linear",
+        "method": "cosmos",
         "preset": "default",
         "protocol": "clean",
         "seed": 4,
@@ -166,7 +166,7 @@ def test_train_ends_with_a_table_and_the_folder(cli: Call, undrawn: None, tmp_pa
     for words in ("hypervolume", "span", "dominated", "ends of the front", "training", "scores"):
         assert words in ended.out
     assert f"{run.hypervolume:.4f} on test" in ended.out
-    assert re.search(r"^\s*method\s+linear \(default preset\)\s*$", ended.out, re.MULTILINE)
+    assert re.search(r"^\s*method\s+cosmos \(default preset\)\s*$", ended.out, re.MULTILINE)
     assert str(out) in ended.out  # in one piece, to be copied
     assert "2/2" not in ended.out + ended.err  # the bar is for a terminal
 
@@ -209,6 +209,10 @@ def test_every_option_arrives(cli: Call, undrawn: None) -> None:
         "alpha": [0.1, 0.5],
         "stratified": False,
         "alignment": "inverse",
+        "normalise": False,
+        "floor": 0.0,
+        "least": None,
+        "least_epochs": 0,
     }
     assert record["training"]["batch_size"] == 128
     assert record["training"]["epochs"] == 2
@@ -421,10 +425,6 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "alpha's kind": (("toy_convex", "--alpha", "half"), "`alpha` takes float"),
     "penalty": (("toy_convex", *COSMOS, "--penalty", "-1"), "`penalty` must be .* at least 0"),
     "penalty nan": (("toy_convex", *COSMOS, "--penalty", "nan"), "`penalty` must be finite"),
-    "penalty alone": (
-        ("toy_convex", "--penalty", "1"),
-        "the preset `default` uses `linear`.*--method cosmos",
-    ),
     "preset": (("toy_convex", "--preset", "papr"), "did you mean `paper`"),
     "epochs": (("toy_convex", "--epochs", "0"), "`epochs` must be at least 1"),
     "seed": (("toy_convex", "--seed", "-1"), "`seed` must be at least 0"),

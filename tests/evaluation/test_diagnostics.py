@@ -16,6 +16,7 @@ from paretocosmos.evaluation import (
     compute_sensitivity,
     diagnose,
     draw_paired_scores,
+    find_gap,
     find_problems,
     load_samples_for,
 )
@@ -247,3 +248,15 @@ def test_what_gives_no_gradient_is_found() -> None:
     found = diagnose(Head(), problem, front, load_samples_for(Head(), problem, "val"))
     first = found.findings[0]
     assert (first.kind, first.text.split()[0]) == ("no_gradient", "`flat`")
+
+
+@pytest.mark.parametrize(
+    ("sharpness", "kinds"), [(1.0, []), (6.0, []), (400.0, ["missing_middle"])]
+)
+def test_a_front_that_jumps_from_end_to_end_is_named(sharpness: float, kinds: list[str]) -> None:
+    rays = even_rays(25, 2).double().numpy()
+    first = 1 / (1 + np.exp(sharpness * (rays[:, 0] - rays[:, 1] - 0.01)))
+    front = Front(rays, np.stack([first, 1 - first], axis=1), ("a", "b"), np.array([2.0, 2.0]))
+    assert [problem.kind for problem in find_gap(front)] == kinds
+    few = front.take(np.arange(0, 25, 3))  # too far apart to tell
+    assert find_gap(few) == []

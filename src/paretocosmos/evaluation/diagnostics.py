@@ -209,7 +209,8 @@ def _check_order(front: Front, order: Array, draws: Array) -> list[Finding]:
 def find_gap(front: Front) -> list[Finding]:
     """Find a front of two objectives whose rays jump from one end to the other.
 
-    So a weighted sum does where the front is concave: none of its minima is in the middle.
+    So a weighted sum does where the front is concave: none of its minima is in the middle. A front
+    of which only one end was found cannot be told from objectives that do not conflict.
 
     >>> rays = np.linspace([1, 0], [0, 1], 20)
     >>> ends = np.where(rays[:, :1] > 0.5, [[0.0, 1.0]], [[1.0, 0.0]])

@@ -6,6 +6,7 @@ Van Veldhuizen and Lamont 1999.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from paretocosmos.pareto.front import Array
 from paretocosmos.pareto.rays import even_rays
+from paretocosmos.problems.base import Protocol
 from paretocosmos.problems.functions import Function, FunctionProblem
 
 # Below this the gradient of a square root is no longer finite in float32.
@@ -21,7 +23,7 @@ TINY = 1e-12
 DENSE = 20_001
 
 
-def zdt1(*, variables: int = 30) -> FunctionProblem:
+def zdt1(*, variables: int = 30, protocol: Protocol = "clean") -> FunctionProblem:
     r"""A convex front, f₂ = 1 - √f₁, at x₁ in [0, 1] and all other variables 0.
 
     .. math:: f_1 = x_1, \quad f_2 = g (1 - \sqrt{f_1 / g}), \quad
@@ -29,6 +31,7 @@ def zdt1(*, variables: int = 30) -> FunctionProblem:
 
     Args:
         variables: n, at least 2.
+        protocol: ``"paper"`` scores a split in batches, as the published code does.
 
     >>> zdt1().exact_front(3).values.round(3).tolist()
     [[0.0, 1.0], [0.5, 0.293], [1.0, 0.0]]
@@ -43,10 +46,10 @@ def zdt1(*, variables: int = 30) -> FunctionProblem:
         first = np.linspace(0, 1, count)
         return np.stack([first, 1 - np.sqrt(first)], axis=1)
 
-    return _make_zdt("zdt1", function, variables, exact)
+    return _make_zdt("zdt1", function, variables, exact, protocol)
 
 
-def zdt2(*, variables: int = 30) -> FunctionProblem:
+def zdt2(*, variables: int = 30, protocol: Protocol = "clean") -> FunctionProblem:
     r"""A concave front, f₂ = 1 - f₁², of which a weighted sum finds the two ends.
 
     .. math:: f_1 = x_1, \quad f_2 = g (1 - (f_1 / g)^2), \quad
@@ -54,6 +57,7 @@ def zdt2(*, variables: int = 30) -> FunctionProblem:
 
     Args:
         variables: n, at least 2.
+        protocol: ``"paper"`` scores a split in batches, as the published code does.
 
     >>> zdt2().exact_front(3).values.tolist()
     [[0.0, 1.0], [0.5, 0.75], [1.0, 0.0]]
@@ -67,10 +71,10 @@ def zdt2(*, variables: int = 30) -> FunctionProblem:
         first = np.linspace(0, 1, count)
         return np.stack([first, 1 - first**2], axis=1)
 
-    return _make_zdt("zdt2", function, variables, exact)
+    return _make_zdt("zdt2", function, variables, exact, protocol)
 
 
-def zdt3(*, variables: int = 30) -> FunctionProblem:
+def zdt3(*, variables: int = 30, protocol: Protocol = "clean") -> FunctionProblem:
     r"""A front of five pieces, whose second objective is also below 0.
 
     .. math:: f_1 = x_1, \quad f_2 = g (1 - \sqrt{f_1 / g} - (f_1 / g) \sin 10 \pi f_1), \quad
@@ -78,6 +82,7 @@ def zdt3(*, variables: int = 30) -> FunctionProblem:
 
     Args:
         variables: n, at least 2.
+        protocol: ``"paper"`` scores a split in batches, as the published code does.
 
     >>> bool(zdt3().exact_front(50).non_dominated.all())
     True
@@ -95,10 +100,12 @@ def zdt3(*, variables: int = 30) -> FunctionProblem:
         lower = np.concatenate([[np.inf], np.minimum.accumulate(second)[:-1]])
         return _take_evenly(np.stack([first, second], axis=1)[second < lower], count)
 
-    return _make_zdt("zdt3", function, variables, exact)
+    return _make_zdt("zdt3", function, variables, exact, protocol)
 
 
-def dtlz2(*, objectives: int = 3, variables: int | None = None) -> FunctionProblem:
+def dtlz2(
+    *, objectives: int = 3, variables: int | None = None, protocol: Protocol = "clean"
+) -> FunctionProblem:
     r"""A concave front, the positive part of the unit sphere, of any number of objectives.
 
     .. math:: f_j = (1 + g) \prod_{i \le J - j} \cos \tfrac{\pi x_i}{2} \,
@@ -107,6 +114,7 @@ def dtlz2(*, objectives: int = 3, variables: int | None = None) -> FunctionProbl
     Args:
         objectives: J, at least 2.
         variables: n; J + 9 by default.
+        protocol: ``"paper"`` scores a split in batches, as the published code does.
 
     >>> front = dtlz2().exact_front(10).values
     >>> bool(abs((front**2).sum(axis=1) - 1).max() < 1e-6)
@@ -140,11 +148,12 @@ def dtlz2(*, objectives: int = 3, variables: int | None = None) -> FunctionProbl
         reference=[1.1] * count,
         name="dtlz2",
         exact=exact,
+        protocol=protocol,
         traceable=True,
     )
 
 
-def dtlz7(*, variables: int = 22) -> FunctionProblem:
+def dtlz7(*, variables: int = 22, protocol: Protocol = "clean") -> FunctionProblem:
     r"""Three objectives whose front has four pieces.
 
     .. math:: f_1 = x_1, \quad f_2 = x_2, \quad f_3 = (1 + g) \Big( 3 - \sum_{i \le 2}
@@ -153,6 +162,7 @@ def dtlz7(*, variables: int = 22) -> FunctionProblem:
 
     Args:
         variables: n, at least 3.
+        protocol: ``"paper"`` scores a split in batches, as the published code does.
 
     >>> bool(dtlz7().exact_front(50).non_dominated.all())
     True
@@ -184,17 +194,19 @@ def dtlz7(*, variables: int = 22) -> FunctionProblem:
         reference=[1.1, 1.1, 6.6],
         name="dtlz7",
         exact=exact,
+        protocol=protocol,
         traceable=True,
     )
 
 
-def vlmop2(*, variables: int = 10) -> FunctionProblem:
+def vlmop2(*, variables: int = 10, protocol: Protocol = "clean") -> FunctionProblem:
     r"""Two wells in n dimensions (Fonseca and Fleming 1995): a concave front.
 
     .. math:: f_{1, 2} = 1 - \exp \Big( -\sum_i \big( x_i \mp \tfrac{1}{\sqrt n} \big)^2 \Big)
 
     Args:
         variables: n, at least 1.
+        protocol: ``"paper"`` scores a split in batches, as the published code does.
 
     >>> vlmop2().exact_front(3).values.round(3).tolist()
     [[0.0, 0.982], [0.632, 0.632], [0.982, 0.0]]
@@ -216,18 +228,26 @@ def vlmop2(*, variables: int = 10) -> FunctionProblem:
         reference=[1.1, 1.1],
         name="vlmop2",
         exact=exact,
+        protocol=protocol,
         traceable=True,
     )
 
 
-def _make_zdt(name: str, function: Function, variables: int, exact: object) -> FunctionProblem:
+def _make_zdt(
+    name: str,
+    function: Function,
+    variables: int,
+    exact: Callable[[int], Array],
+    protocol: Protocol,
+) -> FunctionProblem:
     return FunctionProblem.of(
         function,
         bounds=[(0, 1)] * variables,
         names=_name_values(2),
         reference=(1.1, 1.1),
         name=name,
-        exact=exact,  # type: ignore[arg-type]
+        exact=exact,
+        protocol=protocol,
         traceable=True,
     )
 

@@ -13,7 +13,7 @@ from paretocosmos.objectives import Objective
 from paretocosmos.objectives.base import pick, weighted_mean, weighted_sums
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
-from paretocosmos.problems.base import Problem, Split, check_split
+from paretocosmos.problems.base import Problem, Protocol, Split, check_protocol, check_split
 from paretocosmos.types import Batch, Measure, Outputs, Targets
 
 FEATURES = 4
@@ -137,6 +137,7 @@ class FunctionProblem(Problem):
         reference: Sequence[float],
         name: str = "function",
         exact: Callable[[int], Array] | None = None,
+        protocol: Protocol = "clean",
         traceable: bool = False,
     ) -> "FunctionProblem":
         """Make a problem of a function.
@@ -150,8 +151,10 @@ class FunctionProblem(Problem):
                 measured.
             name: how runs call it.
             exact: gives points of the true front, where it is known.
+            protocol: ``"paper"`` scores a split in batches, as the published code does.
             traceable: promises that `function` decides nothing in Python from values of tensors.
         """
+        check_protocol(protocol)
         lower, upper = zip(*bounds, strict=True) if len(bounds) else ((), ())
         box = Bounds(tuple(map(float, lower)), tuple(map(float, upper)))
         middle = box.inside(torch.zeros(2, len(bounds)))
@@ -178,6 +181,7 @@ class FunctionProblem(Problem):
             reference=tuple(map(float, reference)),
             input_shape=(FEATURES,),
             outputs=len(bounds),
+            protocol=protocol,
             function=function,
             bounds=box,
             splits=make_constant_splits({"none": [0.0]}, SIZES),

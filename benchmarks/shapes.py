@@ -25,7 +25,7 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import hypervolume, monotonicity
 from paretocosmos.problems.functions import FunctionProblem
 from paretocosmos.problems.toys import ToyProblem
-from paretocosmos.runs.provenance import provenance
+from paretocosmos.runs.provenance import get_provenance
 
 PROBLEMS = ("toy_convex", "toy_concave", "zdt1", "zdt2", "zdt3", "dtlz2", "dtlz7", "vlmop2")
 # COSMOS without what the default preset adds to it.
@@ -69,7 +69,7 @@ def main() -> None:
                 rows[-1] |= measure_method(problem, METHODS[method], seed)
                 print(_line(rows[-1]), flush=True)
         if arguments.out is not None:
-            content = {"points": POINTS, "fronts": rows} | provenance(torch.device("cpu"))
+            content = {"points": POINTS, "fronts": rows} | get_provenance(torch.device("cpu"))
             arguments.out.write_text(json.dumps(content, indent=1) + "\n")
 
 

@@ -152,7 +152,7 @@ def test_comparisons_and_estimators_have_them_too(tmp_path: Path) -> None:
     heard = Heard()
     compare("toy_convex", ["linear", "uniform"], epochs=1, out=tmp_path / "all", callbacks=[heard])
     names = [told.name for what, _, told in heard.said if what == "started"]
-    assert names == ["toy_convex-cosmos-1", "toy_convex-uniform-1"]
+    assert names == ["toy_convex-linear-1", "toy_convex-uniform-1"]
     rows = torch.arange(40.0).reshape(20, 2).numpy()
     estimator = ParetoRegressor(callbacks=[other := Heard()], epochs=2, random_state=0)
     estimator.fit(rows, rows[:, 0])

@@ -15,6 +15,7 @@ From a recipe to a report, in this order:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+# Type checkers do not follow `__getattr__`, so they see plain imports.
 if TYPE_CHECKING:
     from paretocosmos.paper.claims import judge_ablation, judge_convergence, judge_fronts
     from paretocosmos.paper.collect import (
@@ -76,6 +77,8 @@ __all__ = [
     "recipe_names",
 ]
 
+# The names of each module, which `__getattr__` looks through: `list` and `--help` must not pay for
+# importing pydantic, jinja2 and the training.
 _NAMES = {
     "claims": ("judge_ablation", "judge_convergence", "judge_fronts"),
     "collect": (
@@ -100,4 +103,5 @@ def __getattr__(name: str) -> object:
     for module, names in _NAMES.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)
+    # the error that `hasattr` and `from ... import` expect
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -38,10 +38,12 @@ LITTLE = 0.1
 
 POINTS = 1001  # of a true front: enough for a line, and for its hypervolume
 
+# The methods of Table 1 whose fronts the paper compares with that of COSMOS.
 RIVALS = ("phn_epo", "phn_ls", "pareto_mtl")
 ONE_SEED = "one seed"  # of both, so that the noise is unknown
 FAIR = ("adult", "compas", "default_credit")  # where the optima of Single Task exclude each other
 
+# The paper says "well-spread after 10 epochs", but not how wide that is: half of the last width.
 EPOCH, WIDE = 10, 0.5
 RULE = f"Well spread means at least {WIDE:.0%} of the last front's width."
 
@@ -52,6 +54,7 @@ Grid = dict[tuple[float, float], ExperimentResult]
 def get_front(experiment: ExperimentResult, stage: Stage | None = None) -> Front:
     """Return the mean front of an experiment on the test split, or at a stage of its training."""
     return Front(
+        # with a dtype, `None` in a file becomes NaN
         np.array(experiment.rays, dtype=np.float64),
         np.array(experiment.front if stage is None else stage.values, dtype=np.float64),
         tuple(experiment.objectives),
@@ -66,8 +69,10 @@ def iterate_grid(
 ) -> Iterator[tuple[tuple[float, float], ExperimentResult]]:
     """Yield the finished experiments that have a penalty and one alpha, with both."""
     for experiment in experiments:
+        # an experiment without a finished run has no `varied` settings
         if experiment.seeds:
             penalty, alpha = (experiment.varied.get(key) for key in GRID)
+            # an alpha per objective is no point on the axis of an ablation
             if penalty is not None and isinstance(alpha, int | float):
                 yield (float(penalty), float(alpha)), experiment
 
@@ -79,6 +84,7 @@ def compute_exact_front(problem: str) -> Front | None:
     >>> len(compute_exact_front("toy_convex")), compute_exact_front("adult")
     (1001, None)
     """
+    # by its annotation, since loading a problem may download its data
     if get_type_hints(registry.find("problems", problem)).get("return") is not ToyProblem:
         return None
     toy = load_problem(problem)
@@ -99,6 +105,7 @@ def judge_fronts(experiments: Sequence[ExperimentResult]) -> list[ClaimResult]:
         ("fronts", _pair_up(experiments, RIVALS), _judge_rivals),
         ("alone", _pair_up(without_fair, ("single_task",)), _judge_single_task),
     ):
+        # a pair is compared as soon as each has one seed
         rows = [_compare_volumes(*pair) for pair in pairs if all(result.seeds for result in pair)]
         if rows:
             holds, verdict = judge(rows)
@@ -124,6 +131,7 @@ def judge_convergence(experiments: Sequence[ExperimentResult]) -> list[ClaimResu
     rows = []
     for experiment in experiments:
         course = {stage.epoch: stage for stage in experiment.course}
+        # the claim is about COSMOS with the paper's settings
         if experiment.method == "cosmos" and not experiment.variation and EPOCH in course:
             rows.append(_judge_course(experiment, course[EPOCH], course[max(course)]))
     return [_judge_claim("fast", rows, RULE)] if rows else []
@@ -139,6 +147,7 @@ def judge_ablation(experiments: Sequence[ExperimentResult]) -> list[ClaimResult]
     grids: dict[BenchmarkKey, Grid] = {}
     for point, experiment in iterate_grid(experiments):
         metrics = experiment.metrics
+        # a metric is `None` where a seed has no finite value
         if metrics["hypervolume"] is not None and metrics["span"] is not None:
             grids.setdefault(experiment.benchmark, {})[point] = experiment
     rows = [_ablation_row(grid) for grid in grids.values() if _is_full(grid)]
@@ -170,6 +179,7 @@ def _judge_claim(
     sentences += [f"Open, within the noise, on {_join_titles(undecided)}."] if undecided else []
     return ClaimResult(
         claim=str(get_published()["claims"][name]),
+        # an open benchmark could still refute the claim, so only `True` everywhere confirms it
         holds=False if false else None if undecided or not rows else True,
         sentence=" ".join(sentences) or "Too few experiments are trained to decide.",
         rows=[*rows],
@@ -209,6 +219,7 @@ def _judge_rivals(rows: Sequence[RivalComparison]) -> tuple[bool | None, str]:
     if near:
         sentences.append(f"Ahead within the noise: {near}.")
     if single:
+        # who is ahead is told, since a reader would ask, but it does not count
         leading = _list_rows([row for row in single if row.difference > 0], ONE_SEED)
         sentences.append(f"One seed of each decides nothing: ahead are {leading or 'none'}.")
     return (False if leaders else None if single else True), " ".join(sentences)
@@ -216,6 +227,7 @@ def _judge_rivals(rows: Sequence[RivalComparison]) -> tuple[bool | None, str]:
 
 def _judge_single_task(rows: Sequence[RivalComparison]) -> tuple[bool | None, str]:
     """Judge whether COSMOS is ahead everywhere, beyond the noise."""
+    # on either side: within the noise neither of them outperforms the other
     near = (_list_rows(rows, f"{side} within the noise") for side in ("ahead", "behind"))
     lists = {
         "It holds": _list_rows(rows, "behind"),
@@ -240,6 +252,7 @@ def _compare_volumes(cosmos: ExperimentResult, rival: ExperimentResult) -> Rival
         protocol=cosmos.protocol,
         method=rival.method,
         difference=gap,
+        # the noise is `None` for one seed, and 0 if all seeds are equal
         in_deviations=gap / noise if noise else None,
         verdict=ONE_SEED if noise is None else verdict,
     )
@@ -257,6 +270,7 @@ def _list_rows(rows: Sequence[RivalComparison], verdict: str) -> str:
 
 def _describe_benchmarks(rows: Sequence[BenchmarkResult]) -> str:
     """Count benchmarks and those under more than one protocol, and name the draw of images."""
+    # the first two entries of a benchmark are the problem and its settings
     protocols = Counter(key[:2] for key in {row.benchmark for row in rows})
     twice = sum(count > 1 for count in protocols.values())
     more = f", {twice} of them under both protocols" if twice else ""
@@ -297,6 +311,7 @@ def _format_spread(number: Spread) -> str:
 def _is_full(grid: Grid) -> bool:
     """Return True if every penalty was tried with every alpha, two or more of each."""
     penalties, alphas = ({point[axis] for point in grid} for axis in (0, 1))
+    # with a hole in the grid, a mean over alphas would compare different penalties
     return len(grid) == len(penalties) * len(alphas) and min(len(penalties), len(alphas)) > 1
 
 
@@ -314,11 +329,13 @@ def _ablation_row(grid: Grid) -> AblationRow:
 
     def noise(axis: int, ends: Sequence[float], key: str) -> float | None:
         """Return the deviation of the difference of two means, each over a line of the grid."""
+        # independent runs: the variances of their means add up
         at_ends = numbers(axis, ends, key)
         errors = [n.std / math.sqrt(len(n.each)) for n in at_ends if n.std is not None]
         one_seed = len(errors) < len(at_ends)
         return None if one_seed else math.hypot(*errors) / (len(at_ends) / len(ends))
 
+    # the alphas of the largest and the smallest mean, which need not be the outer ones
     def ends(values: Sequence[float]) -> tuple[float, float]:
         return alphas[values.index(max(values))], alphas[values.index(min(values))]
 
@@ -351,6 +368,7 @@ def _ablation_row(grid: Grid) -> AblationRow:
 def _compute_widening(row: AblationRow) -> float:
     """Return how much wider the front of the largest penalty is, 0 within the noise."""
     wider = row.span_by_penalty[-1] - row.span_by_penalty[0]
+    # 0 makes "within the noise" neither wider nor narrower
     return wider if is_significant(wider, row.span_deviation) else 0.0
 
 
@@ -379,9 +397,11 @@ def _judge_alpha(row: AblationRow) -> AblationRow:
         float(np.ptp(numbers))
         for numbers in (row.span_by_alpha, row.volume_by_alpha, row.span_by_penalty)
     )
+    # the claim denies an effect of alpha on the width, so a significant one refutes it
     moved = is_significant(spans, row.span_deviation_by_alpha)
     more = f"over λ by {over_penalty:.3f}" if moved else f"hypervolume by {volumes:.3f}"
     judged = {
+        # without an effect on the hypervolume the claim is open: more seeds may show one
         "holds": False if moved else is_significant(volumes, row.volume_deviation) or None,
         "sentence": f"over alpha the width varies by {spans:.3f} "
         f"(± {_format_deviation(row.span_deviation_by_alpha)}; over λ by {over_penalty:.3f}), the "

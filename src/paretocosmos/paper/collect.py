@@ -91,10 +91,12 @@ def collect_results(
         trust: packages and modules whose code its runs may name.
         verify: the file of the public key that all of its runs must be signed with.
     """
+    # read once, and before any run, so that a wrong path is reported first
     key = None if verify is None else read_public_key(verify)
     trust = check_trust(trust)
     experiments = []
     for experiment in recipe.experiments:
+        # the fronts of a hundred epochs would make every other file needlessly large
         course = recipe.shows == "convergence"
         try:
             result = collect_experiment(experiment, out, course=course, trust=trust, verify=key)
@@ -107,6 +109,7 @@ def collect_results(
         experiments.append(result.model_copy(update={"comparison": comparison}))
     seconds = [result.seconds for result in experiments if result.seeds]
     if not seconds:
+        # a recipe of one's own is named by its file in the command
         name = recipe.name if recipe.name in recipe_names() else f"{recipe.name}.toml"
         refusal = RunError(
             f"`{recipe.root(out)}` has no finished run of `{recipe.name}`: train it with "
@@ -137,6 +140,7 @@ def read_result(path: Path, *, trust: Collection[str] = ()) -> RecipeResult:
         trust: packages and modules whose code it may name, as ``["my_package"]``.
     """
     content = read_json(path)
+    # before the schema: another format would fail it with a sentence that helps nobody
     if content.get("format") != FORMAT:
         raise RunError(
             f"`{path}` was not written by this version of `paretocosmos report` (its `format` is "
@@ -144,6 +148,7 @@ def read_result(path: Path, *, trust: Collection[str] = ()) -> RecipeResult:
         )
     result = RecipeResult.from_dict(content, path)
     names = [("problems", experiment.problem) for experiment in result.experiments]
+    # problems are imported later, to tell their settings from those of the method
     check_names(names, file=path, trust=check_trust(trust))
     return result
 
@@ -154,6 +159,7 @@ def find_recipes(out: Path, epochs: int | None) -> list[Recipe]:
     They were begun there, or other recipes have trained all of their experiments.
     """
     recipes = [load_recipe(name).rehearsal(epochs) for name in sort_recipes(recipe_names())]
+    # reading the records is left to `collect_results`: here files only have to exist
     return [recipe for recipe in recipes if _has_results(recipe, out)]
 
 
@@ -179,6 +185,7 @@ def _with_rehearsal_hint(refusal: RunError, out: Path, recipe: Recipe) -> RunErr
     rehearsals = sorted(path.name.partition("-")[2] for path in out.glob("rehearsal-*/"))
     if recipe.epochs is not None or not rehearsals:
         return refusal
+    # any of them will do as an example
     epochs = rehearsals[0]
     hint = f"there is a rehearsal, shown with epochs={epochs}"
     return RunError(f"{refusal}; {hint}").with_hint({"epochs": epochs})
@@ -205,6 +212,7 @@ def collect_experiment(
         trust: packages whose code its runs may name.
         verify: the key that they must be signed with.
     """
+    # a damaged run does not hide the others: its seed counts as missing, with the reason
     runs_by_seed, damage = read_finished_runs(experiment, out, trust, verify)
     status = read_saved_status(experiment.folder(out))
     fields: dict[str, Any] = {
@@ -223,6 +231,7 @@ def collect_experiment(
         return ExperimentResult(**fields)
     runs = list(runs_by_seed.values())
     records = [run.record for run in runs]
+    # seeds differ in nothing but the seed, which reading them checked
     first = records[0]
     front = compute_mean_front([run.test for run in runs])
     metrics = [record["metrics"]["test"] for record in records]
@@ -262,6 +271,7 @@ def compute_spread(values: Sequence[float]) -> Spread:
     >>> compute_spread([1.0, 2.0, 3.0])
     Spread(mean=2.0, std=1.0, each=[1.0, 2.0, 3.0])
     """
+    # by n - 1: a handful of seeds stand for all that could have been drawn
     deviation = stdev(values) if len(values) > 1 else None
     return Spread(mean=fmean(values), std=deviation, each=list(map(float, values)))
 
@@ -282,6 +292,7 @@ def compute_mean_front(fronts: Sequence[Front]) -> Front:
     """
     first = fronts[0]
     for front in fronts:
+        # shapes first: `allclose` would raise or broadcast if they differ
         alike = front.names == first.names and front.rays.shape == first.rays.shape
         if not (alike and np.allclose(front.rays, first.rays, atol=1e-6)):
             raise DataError(
@@ -289,11 +300,13 @@ def compute_mean_front(fronts: Sequence[Front]) -> Front:
                 f"{first!r} and {front!r}: train all seeds with the same `rays`"
             )
     values = np.mean([front.values for front in fronts], axis=0)
+    # without metrics: the mean front belongs to no network that could be measured
     return Front(first.rays, values, first.names, first.reference, {}, first.split)
 
 
 def compute_mean_course(runs: Sequence[FinishedRun]) -> list[Stage]:
     """Return the mean validation front of some epochs, evenly spaced, the last among them."""
+    # seeds that were validated after other epochs have no mean course
     courses = [list_validation_fronts(run.record, run.val) for run in runs]
     epochs = [epoch for epoch, _ in courses[0]]
     if not epochs or any([epoch for epoch, _ in course] != epochs for course in courses):
@@ -337,6 +350,7 @@ def _sum_seconds(records: Sequence[Record], share: float) -> Seconds:
 
 def _compute_task_errors(runs: Sequence[FinishedRun]) -> Tasks | None:
     """Compute misclassification task by task; `None` if it is not known of every task."""
+    # the accuracy of a task is stored under the name of its objective
     names = runs[0].test.names
     alone = has_only_corners(runs[0].record["fixed_rays"])
     rates = [[_compute_task_error(run, n, alone=alone) for n in range(len(names))] for run in runs]
@@ -356,6 +370,7 @@ def _compute_task_error(run: FinishedRun, task: int, *, alone: bool) -> float:
     """Return the misclassification of a task, NaN if it is not known."""
     key = f"accuracy_{run.test.names[task]}"
     if alone:
+        # ray number `task` is the corner at which this task's network was trained
         return 1 - float(run.test.metrics[key][task]) if key in run.test.metrics else math.nan
     # with equal weights: at the centre of the simplex, which need not be a ray of the front
     accuracy = ((run.record.get("centre") or {}).get("metrics") or {}).get(key)
@@ -367,6 +382,7 @@ def _describe_origin(records: Sequence[Record], side_by_side: int) -> Origin:
     answers: dict[str, list[Any]] = {name: [] for name in ORIGIN}
     for (name, keys), record in itertools.product(ORIGIN.items(), records):
         value: Any = record
+        # runs of earlier versions lack some of these keys
         for key in keys:
             value = value.get(key) if isinstance(value, Mapping) else None
         if value is not None and value not in answers[name]:

@@ -26,6 +26,7 @@ from paretocosmos.paper.results import (
     compute_difference_deviation,
 )
 
+# Keys of a row in `published.toml`, which may lack some of them.
 QUANTITIES = ("hypervolume", "seconds", "parameters", "misclassification")
 
 
@@ -49,6 +50,7 @@ class KnownReason:
 
     def applies(self, result: ExperimentResult, comparison: PaperComparison) -> bool:
         """Return True if there is a difference that it can explain."""
+        # without a hypervolume to compare the gap counts as 0, which bounds around 0 let through
         gap = comparison.hypervolume.difference or 0.0
         conditions = {
             "subset": any("CelebA" in caveat for caveat in result.made.caveats),
@@ -83,6 +85,7 @@ def compare_to_paper(result: ExperimentResult) -> PaperComparison | None:
     tasks = get_paper_tasks(result.problem, result.method)
     if row is None and tasks is None:
         return None
+    # without a run there is nothing of ours, but the paper's numbers are shown all the same
     compared = bool(result.seeds) and result.rehearsal is None
     ours = _in_paper_units(result) if compared else {}
     figures: dict[str, Any] = {}
@@ -92,6 +95,7 @@ def compare_to_paper(result: ExperimentResult) -> PaperComparison | None:
         figures["hypervolume"] = _judge_volume(result, figures["hypervolume"], row.get("std"))
     if tasks is not None:
         figures["tasks"] = _compare_tasks(result if compared else None, tasks)
+    # reasons come last: they depend on which of the figures differ
     comparison = PaperComparison(**figures)
     reasons = list(_find_reasons(result, comparison)) if compared else []
     return comparison.model_copy(update={"reasons": reasons})
@@ -122,8 +126,10 @@ def _judge_volume(result: ExperimentResult, figure: Figure, std: float | None) -
     if figure.paper is not None and figure.difference is not None:
         # the printed number was rounded, by at most half of its last digit
         digit = LAST_DIGIT_OF_FACES if is_face_problem(result.problem) else LAST_DIGIT
+        # `each` only counts the paper's seeds, whose single values are not in print
         seeds = len(get_published()["table_1"]["seeds"])
         theirs = Spread(mean=figure.paper, std=std, each=[figure.paper] * seeds)
+        # where neither side has a deviation, only the rounding is allowed for
         noise = compute_difference_deviation(result.volume, theirs) or 0.0
         update["allowed"] = digit / 2 + DEVIATIONS * noise
         update["differs"] = abs(figure.difference) > update["allowed"]
@@ -140,6 +146,7 @@ def _compare_tasks(result: ExperimentResult | None, paper: Sequence[float]) -> P
 
 
 def _find_reasons(result: ExperimentResult, comparison: PaperComparison) -> Iterator[Reason]:
+    # a reason may quote it: which of the images were there
     caveat = next((caveat for caveat in result.made.caveats if "CelebA" in caveat), "")
     for reason in load_known_reasons():
         if reason.applies(result, comparison):

@@ -21,6 +21,7 @@ from paretocosmos.paper.results import RecipeResult
 from paretocosmos.plotting import front_figure, save_figure
 from paretocosmos.runs.run import Run
 
+# `Recipe.only` takes names of problems, methods and protocols together.
 PUBLISHED = ("adult", "compas", "default_credit", "cosmos", "paper")
 DIFFERENCE = (
     "The default on such tables is not COSMOS: one network learns the label and the group, and a "
@@ -28,6 +29,7 @@ DIFFERENCE = (
     "too noisy a loss to train on. This one comes with the package; `paretocosmos train adult` "
     "trains it."
 )
+# Two pages: the explorer of the default has a script, which the report's policy forbids.
 PAGE, SLIDER, PICTURES = "demo.html", "slider.html", "pictures"
 
 
@@ -46,6 +48,7 @@ def load_demo_recipe() -> Recipe:
     >>> [experiment.name for experiment in load_demo_recipe().experiments]
     ['adult-paper/cosmos', 'compas-paper/cosmos', 'default_credit-paper/cosmos']
     """
+    # one seed of each takes a minute; the five of the paper would take five
     table = load_recipe("table_1").with_seeds([1])
     return replace(
         table, name="demo", title="COSMOS as published", experiments=table.only(PUBLISHED)
@@ -59,6 +62,7 @@ def build_comparison_table(result: RecipeResult, seconds: Mapping[str, float]) -
         result: what `collect_results` returned for `load_demo_recipe`.
         seconds: what each experiment took, by its name.
     """
+    # the same reason may hold for two sets, and is printed once
     notes = Footnotes()
     rows = []
     for experiment in result.done:
@@ -70,6 +74,7 @@ def build_comparison_table(result: RecipeResult, seconds: Mapping[str, float]) -
                 experiment.benchmark_title(protocol=False),
                 f"{experiment.volume.mean:.3f}{marks}",
                 format_printed(figure, deviation=True),
+                # to tenths: the time of one short training is not known to hundredths
                 format_duration(round(seconds[experiment.name], 1)),
             )
         )
@@ -103,6 +108,7 @@ def write_demo(
     missing: list[str] = []
     try:
         figures = {
+            # the recipe comes from Table 1, whose only figure has a panel for each set
             "published": list_pictures(result)[0].draw(),
             "default": front_figure([run.front]),
         }
@@ -111,6 +117,7 @@ def write_demo(
             save_figure(out / pictures[name], figure)
     except MissingExtraError as error:
         pictures = {}
+        # the page is worth having without them
         missing.append(f"no pictures: {error}")
     write_report(out / SLIDER, build_page_model([run]))
     text = render_template(

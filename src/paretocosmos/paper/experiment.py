@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 
+# A bug in one of a hundred experiments must not be lost on the terminal.
 LOG = "error.log"
 
 
@@ -131,10 +132,12 @@ def train_experiment(
             seeds=seeds,
             settings=experiment.changed,
             out=folder,
+            # what an earlier session was stopped at goes on from its checkpoints
             resume=True,
             device=options.device,
             precision=options.precision,
             progress=progress,
+            # a reproduction has a report of its own, and a page for every seed would take time
             report=False,
         )
         single_task = has_only_corners(runs[0].record["fixed_rays"])
@@ -182,6 +185,7 @@ def _remove_leftovers(experiment: Experiment, options: ReproduceOptions) -> None
     """Remove temporary files and all checkpoints, which may be hundreds and are not needed."""
     remove_leftovers(experiment.folder(options.out))
     for run in experiment.runs(options.out).values():
+        # a read-only folder is left as it is: leftovers harm nobody
         shutil.rmtree(run / "checkpoint", ignore_errors=True)
         if next(run.glob(".*"), None) is not None:
             with suppress(RunError), lock_folder(run):
@@ -202,6 +206,7 @@ def _train_one_by_one(train_seeds: Callable[[Sequence[int]], None], seeds: Seque
 
 def _log_bug(folder: Path, bug: Exception) -> str:
     """Write the traceback of an unexpected error to a file, and return a sentence that names it."""
+    # the disk may be full, which may be why it failed in the first place
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         write_bytes(folder / LOG, "".join(traceback.format_exception(bug)).encode())
@@ -255,6 +260,7 @@ def read_saved_status(folder: Path) -> SavedStatus:
     except (RunError, OverflowError, TypeError, ValueError):
         return SavedStatus()
     error = content.get("error")
+    # the comparison is false for NaN, too
     is_valid = all(0 <= time < 1e300 for time in times) and isinstance(error, str | None)
     return SavedStatus(error, *times) if is_valid else SavedStatus()
 
@@ -436,6 +442,7 @@ def find_differences(
 
 def _is_same(before: Any, now: Any) -> bool:
     """Compare a setting with a record, in which tuples are lists and paths are absolute."""
+    # through JSON, as the record went, so that tuples become lists
     if before == json.loads(json.dumps(now)):
         return True
     texts = isinstance(before, str) and isinstance(now, str)

@@ -16,6 +16,7 @@ def get_published() -> Mapping[str, Any]:
     >>> get_published()["table_1"]["problems"]["adult"]["cosmos"]["hypervolume"]
     3.34
     """
+    # read once: reports ask for it number by number
     text = files("paretocosmos.paper").joinpath("published.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
@@ -33,6 +34,7 @@ def get_paper_row(problem: str, method: str) -> Mapping[str, float] | None:
         if row is not None:
             numbers = {key: value for key, value in row.items() if key != "hours"}
             if "hours" in row:  # the table of CelebA has hours
+                # rounded, since a decimal such as 3.3 is not exact in binary
                 numbers["seconds"] = round(3600.0 * row["hours"], 6)
             return numbers
     return None
@@ -110,6 +112,7 @@ def format_value(value: Any, *, between: str = "/", digits: str = "") -> str:
     """
     if isinstance(value, list | tuple):
         return between.join(format_value(v, between=between, digits=digits) for v in value)
+    # True is an int in Python, and would become 1
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return f"{value:{digits}g}" if is_number else str(value)
 

@@ -50,10 +50,13 @@ class Experiment:
         >>> Experiment("adult", "linear", preset="default").name
         'adult/default-linear'
         """
+        # a protocol that a recipe does not name is the problem's own, and not part of the folder
         benchmark = [self.problem] if self.protocol is None else [self.problem, self.protocol]
         # 12 digits tell settings apart that six, as they are shown, do not
         texts = {k: format_value(v, between="_", digits=".12") for k, v in self.settings.items()}
+        # the paper's preset goes without saying in a reproduction of the paper
         preset = [] if self.preset == "paper" else [self.preset]
+        # sorted: the order in which a recipe lists settings must not make another folder
         training = [*preset, self.method, *(f"{key}_{texts[key]}" for key in sorted(texts))]
         # letters that a file system may refuse, such as the colon of a name of one's own
         return "/".join(re.sub(r"[^\w.-]+", "-", "-".join(p)) for p in (benchmark, training))
@@ -167,17 +170,22 @@ class Recipe:
         Several problems are any of them, and so are several methods; a problem and a method are
         both.
         """
-        known = {"problem": self.problems, "method": self.methods}
-        known["protocol"] = tuple(
+        names_by_kind = {"problem": self.problems, "method": self.methods}
+        names_by_kind["protocol"] = tuple(
             p for p in PROTOCOLS if any(e.protocol == p for e in self.experiments)
         )
-        choices = [name for choices in known.values() for name in choices]
+        choices = [name for choices in names_by_kind.values() for name in choices]
         mistakes = [name for name in names if name not in choices]
         if mistakes:
+            # all mistakes in one answer, as in a recipe's file
             sentences = (str(unknown("problem or method", name, choices)) for name in mistakes)
             raise ConfigurationError("; ".join(sentences))
         # a kind of which nothing is named is not restricted
-        wanted = {k: {*names} & {*choices} for k, choices in known.items() if {*names} & {*choices}}
+        wanted = {
+            k: {*names} & {*choices}
+            for k, choices in names_by_kind.items()
+            if {*names} & {*choices}
+        }
         selected = tuple(
             e for e in self.experiments if all(getattr(e, k) in wanted[k] for k in wanted)
         )
@@ -218,6 +226,7 @@ def load_recipe(name: str | Path, *, trust: Collection[str] = ()) -> Recipe:
     else:
         path = user_path(name)
         file = str(path)
+        # both would keep their state in the same NAME.json
         if path.stem in recipe_names():
             raise ConfigurationError(
                 f"`{path.stem}` is a built-in recipe with its own results: give the "
@@ -226,6 +235,7 @@ def load_recipe(name: str | Path, *, trust: Collection[str] = ()) -> Recipe:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        # the text of an OSError repeats the path, and that of the other is about bytes
         why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise ConfigurationError(
             f"the recipe `{path}` cannot be read: {why}; name a file, or one of "

@@ -36,24 +36,27 @@ from paretocosmos.io.schema.models import (
 from paretocosmos.io.trust import check_names, check_trust
 
 
-def _check_known(kind: str, known: Sequence[str]) -> AfterValidator:
-    """Return a validator that refuses values other than the known ones."""
+def _check_known(kind: str, accepted: Sequence[str]) -> AfterValidator:
+    """Return a validator that refuses values other than the accepted ones."""
 
+    # a closure over `kind`, since pydantic passes a validator nothing but the value
     def check(value: str) -> str:
-        if value not in known:
-            raise unknown(kind, value, known)
+        if value not in accepted:
+            raise unknown(kind, value, accepted)
         return value
 
     return AfterValidator(check)
 
 
 def _check_text(value: str) -> str:
+    # a title of spaces would leave a heading empty
     if not value.strip():
         raise ValueError(f"a text, found {shorten(value)}")
     return value
 
 
 def _check_distinct(values: list[Any]) -> list[Any]:
+    # an entry twice is more likely a slip than a wish to train it twice
     for value, count in Counter(values).items():
         if count > 1:
             raise ValueError(f"each entry once, found `{value}` {count} times")
@@ -70,6 +73,7 @@ def _check_integers(value: Any) -> Any:
     """Refuse whole numbers beyond the 64 bits of TOML, some of which Python could not print."""
     if isinstance(value, int) and abs(value) >= 2**63:
         raise ValueError("a whole number has at most 64 bits")
+    # lists and tables may nest; their depth was checked when the file was parsed
     inner = value.values() if isinstance(value, dict) else value
     for entry in inner if isinstance(value, dict | list) else ():
         _check_integers(entry)
@@ -79,12 +83,14 @@ def _check_integers(value: Any) -> Any:
 Name = Annotated[str, Field(max_length=200)]
 Text = Annotated[str, AfterValidator(_check_text)]
 Value = Annotated[Any, AfterValidator(_check_integers)]
+# The limit keeps a hostile or mistaken file from asking for millions of checks.
 Few = Field(min_length=1, max_length=SETTINGS)
 Protocol = Annotated[Name, _check_known("protocol", PROTOCOLS)]
 Names = Annotated[list[Name], Few, AfterValidator(_check_distinct)]
 Seeds = Annotated[list[Large], Few, AfterValidator(_check_distinct)]
 
 
+# Unknown keys are mistakes here: a misspelt `setings` would silently train the defaults.
 class Grid(Model, extra="forbid"):
     """Problems by protocols by methods by what is varied: an experiment for each."""
 
@@ -137,6 +143,7 @@ def parse_recipe(file: str, text: str, trust: Collection[str] = ()) -> RecipeFil
             f"`{file}` is not TOML: {why[:1].lower()}{why[1:]}; strings need quotes, lists need "
             "brackets"
         ) from error
+    # a recipe with mistakes in its form is checked as far as it can be read
     recipe, mistakes = _validate_form(content)
     # nothing that a file names is imported before it is trusted
     check_names(_list_third_party(recipe.grid), file=file, trust=check_trust(trust))
@@ -155,16 +162,19 @@ def _validate_form(content: Mapping[str, Any]) -> tuple[RecipeFile, list[str]]:
         return RecipeFile.model_validate(content), []
     except ValidationError as error:
         mistakes = mistakes_in(error, RecipeFile)
-    places = [place for place, _ in mistakes]
+    # a place is the path to a value, such as ("grid", 0, "methods")
+    places = [path for path, _ in mistakes]
     readable = [] if {(), ("grid",)} & {*places} else content["grid"]
     grids = [_drop_mistakes(grid, ("grid", index), places) for index, grid in enumerate(readable)]
+    # `model_construct` does not validate, so that a grid may lack what was wrong
     return RecipeFile.model_construct(grid=grids), [sentence for _, sentence in mistakes]
 
 
-def _drop_mistakes(grid: Any, place: Place, mistakes: list[Place]) -> Grid:
+def _drop_mistakes(grid: Any, path: Place, mistakes: list[Place]) -> Grid:
     """Return a grid without the keys that have mistakes, so that the others can be checked."""
-    keys = {mistake[2] for mistake in mistakes if mistake[:2] == place and len(mistake) > 2}
-    correct = {} if place in mistakes else {key: grid[key] for key in grid if key not in keys}
+    keys = {mistake[2] for mistake in mistakes if mistake[:2] == path and len(mistake) > 2}
+    # a mistake in the grid as a whole, such as too many experiments, leaves nothing to check
+    correct = {} if path in mistakes else {key: grid[key] for key in grid if key not in keys}
     return Grid.model_construct(**{"problems": [], "methods": []} | correct)
 
 
@@ -183,6 +193,7 @@ def _find_mistakes(grid: Grid, index: int) -> Iterator[str]:
         ("methods", grid.methods, get_pairs()),
     ):
         builtin = [*registry.names(key), *more]
+        # a name that is wrong is reported once, and left out of the checks of settings below
         for name in names:
             try:
                 if ":" in name:
@@ -195,6 +206,7 @@ def _find_mistakes(grid: Grid, index: int) -> Iterator[str]:
     settings = [(f"settings.{key}", key, value) for key, value in grid.settings.items()]
     settings += [(f"vary.{key}", key, v) for key, values in grid.vary.items() for v in values]
     mistakes: dict[str, str] = {}  # each with the first experiment that has it
+    # a setting may fit one method and not another, so every pair is tried
     experiments = itertools.product(usable["problems"], usable["methods"])
     for (problem, method), (path, key, value) in itertools.product(experiments, settings):
         for mistake in _find_setting_mistakes(grid.preset, problem, method, key, value):
@@ -210,6 +222,7 @@ def _find_setting_mistakes(
 ) -> Iterator[str]:
     """Check that a setting is one of the problem, the method, the network or the training."""
     pair = get_pair(method)
+    # a pair is a method with a conditioning, under a name of the paper
     method_class = registry.find("methods", method if pair is None else pair[0])
     owners = {
         "training": Training,
@@ -222,6 +235,7 @@ def _find_setting_mistakes(
         for name in _list_candidates(preset, problem, role, pair)
         for setting in registry.parameters(registry.find(kind, name))
     }
+    # a key may name its owner, as in `method.alpha`
     name = key.rpartition(".")[2]
     parameters = {name for owner in owners.values() for name in registry.parameters(owner)}
     if name not in parameters:
@@ -230,8 +244,10 @@ def _find_setting_mistakes(
             yield str(unknown("setting", key, parameters | network))
         return
     try:
+        # built only to let the constructors check the value beside the usual settings
         changed = split_settings({key: value}, owners)
         paper = get_paper_settings(problem, method) if preset == "paper" else {}
+        # lenient: the paper's settings include some of networks, which have no owner here
         usual = split_settings(paper, owners, lenient=True)
         Training(**(usual["training"] | changed["training"]))
         method_class(**(usual["method"] | changed["method"]))
@@ -248,6 +264,7 @@ def _list_candidates(
     in_paper = get_paper_network(problem).get(role)
     if in_paper is not None and (preset == "paper" or role == "backbone"):
         return [in_paper]
+    # the preset chooses by the data, which is not loaded here, so all of them may be meant
     return [usual[role] for usual in NETWORKS[preset].values()]
 
 
@@ -255,6 +272,7 @@ def _find_duplicates(grids: Sequence[Grid]) -> Iterator[str]:
     """Yield experiments that are in more than one grid."""
     first_grid: dict[tuple[Any, ...], int] = {}
     for index, grid in enumerate(grids):
+        # as text, since the values may be lists, which cannot be part of a key
         settings = str(sorted(grid.settings.items())), str(sorted(grid.vary.items()))
         protocols = grid.protocols or (None,)
         for problem, protocol, method in itertools.product(grid.problems, protocols, grid.methods):

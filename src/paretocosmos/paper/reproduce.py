@@ -157,6 +157,7 @@ class Reproduction:
         """Enter news of an experiment: it begins (`None`), progress, or its outcome."""
         status = self.statuses[experiment.name]
         if not isinstance(news, Outcome):
+            # monotonic, since the clock may be set while an experiment trains for hours
             began = time.monotonic() if news is None else status.began
             now = replace(status, state="running", progress=news, began=began)
             self.statuses[experiment.name] = now
@@ -166,6 +167,7 @@ class Reproduction:
             state="done" if news.error is None else "failed",
             error=news.error,
             packages=news.packages,
+            # kept apart from all sessions: estimates need what an experiment takes at today's speed
             session_seconds=status.session_seconds + news.seconds,
         )
         now = _add_results(now, self.out)
@@ -204,6 +206,7 @@ class Reproduction:
         for status in running:
             if status.progress is not None and status.began is not None:
                 remaining.append(status.progress.seconds_left)
+                # one that runs is an example for those that wait, long before it ends
                 total = time.monotonic() - status.began + status.progress.seconds_left
                 took.append((status.experiment, total))
         if not took:
@@ -272,6 +275,7 @@ def _guess_seconds(experiment: Experiment, took: Sequence[tuple[Experiment, floa
     method = [s for e, s in took if e.method == experiment.method]
     problem = [s for e, s in took if e.problem == experiment.problem]
     both = [s for e, s in took if (e.problem, e.method) == (experiment.problem, experiment.method)]
+    # methods differ more in time than problems do, so the same method is the better guide
     return fmean(both or method or problem or [s for _, s in took])
 
 
@@ -363,6 +367,7 @@ def reproduce(
         else:
             _train_here(jobs, options, notify)
     finally:
+        # also after Ctrl-C, so that the time spent so far is not lost
         reproduction.stop()
     return reproduction
 

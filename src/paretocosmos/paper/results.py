@@ -36,6 +36,7 @@ class Result(BaseModel):
 
     # unknown keys are ignored, so that files of a later version with more of them can be read
 
+    # frozen, so that the report and the verdict can share one result
     model_config = ConfigDict(frozen=True)
 
 
@@ -43,6 +44,7 @@ class Spread(Result):
     """A number over seeds: the mean, the sample deviation (`None` for one seed), and each."""
 
     mean: float
+    # by n - 1, which needs two seeds
     std: float | None
     each: list[float]
 
@@ -71,6 +73,7 @@ class Stage(Result):
     epoch: int
     hypervolume: Spread
     span: Spread
+    # JSON has no NaN, so a value that does not exist is `None`
     values: list[list[float | None]]
 
 
@@ -106,6 +109,7 @@ class PerTask(Result):
     """The paper's numbers task by task, and ours."""
 
     paper: list[float]
+    # pydantic copies defaults, so a list is safe here
     ours: list[float] = []
     difference: list[float] = []
 
@@ -144,12 +148,14 @@ class BenchmarkResult(Result):
         >>> result.problem_settings, result.variation
         ({'rule': 'text'}, {'penalty': 1.0})
         """
+        # most experiments change nothing: their problem need not be imported
         if not self.settings:
             return {}
         parameters = registry.parameters(registry.find("problems", self.problem))
         return {
             key: value
             for key, value in self.settings.items()
+            # a prefix tells a problem's setting from a method's of the same name
             if key.removeprefix("problem.") in parameters
         }
 
@@ -200,6 +206,7 @@ class ExperimentResult(BenchmarkResult):
     seeds: list[int]
     missing: list[int]
     error: str | None
+    # the alias is the key in files, which keep the names of earlier versions
     comparison: PaperComparison | None = Field(default=None, alias="against")
 
     volume: Spread = PENDING
@@ -273,6 +280,7 @@ class ClaimResult(Result):
     holds: bool | None
     sentence: str
     deviations: float | None = None
+    # pydantic tells the rows of a file apart by their required fields
     rows: list[AblationRow | ConvergenceRow | RivalComparison]
 
 
@@ -293,6 +301,7 @@ class RecipeResult(Result):
     section: str
     shows: str
     rehearsal: int | None
+    # experiments were called cells when the first results were published
     experiments: list[ExperimentResult] = Field(alias="cells")
     seconds: TotalSeconds
     claims: list[ClaimResult]
@@ -304,6 +313,7 @@ class RecipeResult(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON value, which `from_dict` reads."""
+        # without what was not set: an experiment without a run has no numbers to write
         return self.model_dump(exclude_unset=True, by_alias=True)
 
     @classmethod
@@ -324,6 +334,7 @@ class RecipeResult(Result):
 
 def first_mistake(error: ValidationError) -> str:
     """Return the key of the first invalid value, and what is wrong with it."""
+    # the first is enough: a damaged file is written again, not mended
     mistake = error.errors(include_url=False)[0]
     return f"`{'.'.join(map(str, mistake['loc']))}`: {mistake['msg']}"
 
@@ -352,6 +363,7 @@ def compute_difference_deviation(first: Spread, second: Spread) -> float | None:
         return None
     return math.hypot(
         *(
+            # the error of a mean falls with the root of the number of seeds
             (deviations[0] if spread.std is None else spread.std) / math.sqrt(len(spread.each))
             for spread in (first, second)
         )

@@ -75,9 +75,9 @@ def train_on_workers(
                 )
                 busy.append(_assign_job(worker, job))
             # one connection that is ready is enough: the others are served in the next round
-            ready = set(wait([worker.connection for worker in busy]))
+            ready_connections = set(wait([worker.connection for worker in busy]))
             before = _share_time(busy, before)
-            for worker in [worker for worker in busy if worker.connection in ready]:
+            for worker in [worker for worker in busy if worker.connection in ready_connections]:
                 experiment, seeds = worker.job
                 try:
                     news = worker.connection.recv()
@@ -119,12 +119,14 @@ def _share_time(busy: Sequence[_Worker], before: float) -> float:
 def _start_worker(number: int, options: ReproduceOptions, threads: int, job: Job) -> _Worker:
     # a fork would inherit the threads of torch and the state of CUDA, and could hang
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
+    connection, child_end = context.Pipe()
     gpu = _choose_gpu(number, options)
-    process = context.Process(target=_serve_jobs, args=(theirs, options, threads, gpu), daemon=True)
+    process = context.Process(
+        target=_serve_jobs, args=(child_end, options, threads, gpu), daemon=True
+    )
     process.start()
-    theirs.close()  # or its end would never be seen
-    return _Worker(number, process, ours, job, gpu)
+    child_end.close()  # or its end would never be seen
+    return _Worker(number, process, connection, job, gpu)
 
 
 def _assign_job(worker: _Worker, job: Job) -> _Worker:
@@ -218,12 +220,12 @@ def train_on_ray(
             }
             try:
                 while pending:
-                    ready, _ = ray.wait(list(pending), timeout=POLL)
+                    finished, _ = ray.wait(list(pending), timeout=POLL)
                     for name, news in _poll_progress(ray, actor):
                         # ignore messages of finished experiments, which would run again
                         if name in pending.values():
                             notify(experiments[name], news)
-                    for reference in ready:
+                    for reference in finished:
                         experiment = experiments[pending.pop(reference)]
                         notify(experiment, _get_outcome(ray, reference, experiment, options.out))
             finally:
@@ -244,12 +246,12 @@ def import_ray() -> Any:
 def _join_cluster(address: str) -> Iterator[Any]:
     """Join a cluster, and leave it at the end; one that was started here ends."""
     ray = import_ray()
-    ours = not ray.is_initialized()  # a caller's own connection is left as it is
-    if ours:
-        here = {"include_dashboard": False} if address == "local" else {}
+    joins_here = not ray.is_initialized()  # a caller's own connection is left as it is
+    if joins_here:
+        local_options = {"include_dashboard": False} if address == "local" else {}
         try:
             _check_address(address)
-            ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **here)
+            ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **local_options)
         except (OSError, RuntimeError, ValueError) as error:
             raise ConfigurationError(
                 f"there is no Ray cluster at `{address}` ({one_line(error)}): start one with `ray "
@@ -258,7 +260,7 @@ def _join_cluster(address: str) -> Iterator[Any]:
     try:
         yield ray
     finally:
-        if ours:
+        if joins_here:
             ray.shutdown()
 
 
@@ -293,7 +295,7 @@ class ProgressActor:
 
     def take(self) -> list[tuple[str, Progress | None]]:
         """Return the messages since the last call, the oldest first."""
-        messages = [(name, p) for name, each in self._messages.items() for p in each]
+        messages = [(name, p) for name, queue in self._messages.items() for p in queue]
         self._messages = {}
         return messages
 

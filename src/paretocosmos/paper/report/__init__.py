@@ -49,13 +49,16 @@ def write_report(results: Sequence[RecipeResult], folder: Path) -> list[str]:
     pictures, notes = {result.recipe: list_pictures(result) for result in results}, []
     try:
         for listed in pictures.values():
+            # PNG for the page, PDF for papers
             draw_pictures(listed, folder / FOLDER, ("png", "pdf"))
+    # numbers do not need matplotlib: a report without pictures is better than none
     except MissingExtraError as missing:
         pictures, notes = {}, [f"no pictures: {missing}"]
     for result in results:
         write_json(folder / f"{result.recipe}.json", result.to_dict())
     text = render_report(results, pictures, folder=FOLDER)
     names = [f"{FOLDER}/{picture.name}.png" for listed in pictures.values() for picture in listed]
+    # quoted as Markdown addresses are: a recipe's name may have a space
     page = render_page(text, {quote(name): (folder / name).read_bytes() for name in names})
     write_bytes(folder / "report.md", text.encode())
     write_bytes(folder / "report.html", page.encode())
@@ -65,6 +68,7 @@ def write_report(results: Sequence[RecipeResult], folder: Path) -> list[str]:
 def draw_pictures(pictures: Iterable[Picture], folder: Path, endings: Sequence[str]) -> None:
     """Draw pictures into a folder, each in several formats such as ``"png"``."""
     for picture in pictures:
+        # drawn one at a time: all of them at once would hold many megabytes
         figure = picture.draw()
         for ending in endings:
             save_figure(folder / f"{picture.name}.{ending}", figure)

@@ -37,24 +37,29 @@ def list_pictures(result: RecipeResult) -> list[Picture]:
     mark = "" if epochs is None else f"REHEARSAL, {epochs} epoch{'s' * (epochs > 1)}: "
     pictures = []
     for number, (text, draw) in enumerate(FIGURES[result.shows](result.done), start=1):
+        # the first keeps the recipe's name, so that links to it survive when figures are added
         name = result.recipe if number == 1 else f"{result.recipe}-{number}"
         caption = mark + text
         title = caption[:1].upper() + caption[1:]
+        # `partial` postpones drawing: listing the pictures must not need matplotlib
         pictures.append(Picture(name, caption, partial(draw, title=title)))
     return pictures
 
 
 def _list_front_figures(experiments: Experiments) -> Drawable:
     """Draw a panel per benchmark, those with the same objectives and protocol in a row."""
+    # three objectives do not fit into one panel
     planar = _sort_by_kind([e for e in experiments if len(e.objectives) == 2])
     if not planar:
         return
+    # a protocol that all panels share is not repeated in each title
     several = len({experiment.protocol for experiment in planar}) > 1
     labels = label_experiments(planar)
     titles = {e.name: e.benchmark_title(protocol=several) for e in planar}
     panels: dict[str, dict[str, Front]] = {}
     for e in planar:
         panels.setdefault(titles[e.name], {})[labels[e.name]] = get_front(e)
+    # their networks are drawn, but no line joins them
     ideal = {labels[e.name] for e in planar if e.volume_of == "ideal point"}
     rows = _group_panels(planar, titles)
     draw = partial(plotting.fronts_figure, panels, ideal=ideal, order=LOOKS, rows=rows)
@@ -63,6 +68,7 @@ def _list_front_figures(experiments: Experiments) -> Drawable:
 
 def _list_convergence_figures(experiments: Experiments) -> Drawable:
     """Draw a panel per benchmark and method."""
+    # runs that kept no validation fronts have no course
     drawn = _sort_by_kind([experiment for experiment in experiments if experiment.course])
     titles = _title_panels(drawn, label_experiments(drawn))
     panels = {
@@ -93,6 +99,7 @@ def _list_face_figures(experiments: Experiments) -> Drawable:
     yield from _list_front_figures(experiments)
     labels = label_experiments(experiments)
     for e in experiments:
+        # a front of three objectives needs three projections, so it has a figure of its own
         if len(e.objectives) == 3 and e.volume_of == "front":
             name = f"{labels[e.name]} on {e.benchmark_title(protocol=False)}"
             caption = f"front of {name}, {_describe_seeds([e])}"
@@ -101,15 +108,19 @@ def _list_face_figures(experiments: Experiments) -> Drawable:
 
 def _list_intuition_figures(experiments: Experiments) -> Drawable:
     """Draw a row per toy problem, a panel per method and penalty."""
+    # computed once: each is needed to filter and to draw
     fronts = {e.name: compute_exact_front(e.problem) for e in experiments}
     toys = [e for e in experiments if fronts[e.name] is not None]
+    # empty labels: the penalty is added to the title below
     benchmarks = _title_panels(toys, dict.fromkeys((e.name for e in toys), ""))
     labels = label_experiments(toys, aside=["penalty"])
     several = len({labels[e.name] for e in toys if "penalty" in e.varied}) > 1
+    # sorting by first appearance puts the panels of one problem in one row
     order = list(dict.fromkeys(benchmarks.values()))
     panels, rows = {}, {}
     for e in sorted(toys, key=lambda e: order.index(benchmarks[e.name])):
         penalty, exact = e.varied.get("penalty"), fronts[e.name]
+        # for the type checker: `toys` has only these
         assert exact is not None
         # the penalty tells panels of COSMOS apart, unless other settings differ as well
         parts = [labels[e.name] if penalty is None or several else ""]
@@ -170,11 +181,14 @@ def _group_panels(experiments: Experiments, titles: Mapping[str, str]) -> dict[s
     """
     panels = {titles[experiment.name]: experiment for experiment in experiments}
     kinds = {title: ", ".join(experiment.objectives) for title, experiment in panels.items()}
+    # no axis is shared, so separate rows would gain nothing
     if len(set(kinds.values())) == len(panels):
         return dict.fromkeys(panels, "")
     rows = {}
     for title, kind in kinds.items():
-        protocols = [e.protocol for other, e in panels.items() if kinds[other] == kind]
+        # `shared` if two panels of this kind have one protocol, so that a row has more than one
+        # panel
+        protocols = [e.protocol for other_title, e in panels.items() if kinds[other_title] == kind]
         shared = len(set(protocols)) < len(protocols)
         rows[title] = f"{kind}, {panels[title].protocol}" if shared else kind
     return rows

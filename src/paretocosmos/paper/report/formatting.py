@@ -26,6 +26,7 @@ def format_difference(value: float | None, digits: int = 3, scale: float = 1.0) 
     >>> format_difference(-0.0123), format_difference(0.0001), format_difference(None)
     ('−0.012', '+0.000', '–')
     """
+    # a true minus sign is as wide as the plus above and below it
     return NONE if value is None else f"{scale * value:+.{digits}f}".replace("-", "−")
 
 
@@ -38,6 +39,7 @@ def format_printed(figure: Figure, *, deviation: bool = False) -> str:
     """
     if figure.paper is None:
         return NONE
+    # the table of CelebA has three digits and no deviation, Table 1 two and one
     if figure.paper_std is None:
         return f"{figure.paper:.3f}"
     return f"{figure.paper:.2f}" + (f" ± {figure.paper_std:.2f}" if deviation else "")
@@ -71,6 +73,7 @@ def format_duration(seconds: float | None) -> str:
         return NONE
     if seconds >= 7200:
         return f"{seconds / 3600:.2f} h"
+    # fractions of a second matter only to short trainings
     no_digits = seconds >= 10 or float(seconds).is_integer()
     return f"{seconds:,.0f} s" if no_digits else f"{seconds:.2f} s"
 

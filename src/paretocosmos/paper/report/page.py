@@ -46,11 +46,12 @@ def render_report(
     '# Reproduction'
     """
     sections = []
-    told: set[str] = set()  # notes of earlier sections, which are not repeated
+    earlier_notes: set[str] = set()  # notes of earlier sections, which are not repeated
     timed: dict[str, str] = {}  # by experiment, the recipe that told its time
     for result in results:
-        notes = [note for note in _list_notes(result, timed) if note not in told]
-        told.update(notes)
+        notes = [note for note in _list_notes(result, timed) if note not in earlier_notes]
+        earlier_notes.update(notes)
+        # on the right of `|`, so that the first recipe that told a time keeps it
         timed = {experiment.name: result.recipe for experiment in result.done} | timed
         sections.append(
             {
@@ -90,6 +91,7 @@ def _create_environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(FOLDER),
         trim_blocks=True,
         lstrip_blocks=True,
+        # a misspelt name raises, instead of leaving a gap in a report
         undefined=jinja2.StrictUndefined,
         # with autoescape macros return `Markup`, which `escape_markdown` does not escape again
         autoescape=True,
@@ -103,6 +105,7 @@ def _create_environment() -> jinja2.Environment:
         "duration": formatting.format_duration,
         "thousands": formatting.format_thousands,
         "rate": formatting.format_rate,
+        # `Markup`, so that what is in backticks is not escaped
         "code": lambda name: Markup(f"`{name}`"),
         "mark_in": lambda sentence, notes: notes.mark(sentence),
     }
@@ -138,6 +141,7 @@ def escape_markdown(value: object) -> Markup:
     """
     if isinstance(value, Markup):
         return value
+    # the group keeps the code among the pieces: without it, `split` drops what it matches
     pieces = re.split(r"(`[^`]*`)", re.sub(r"\s+", " ", str(value)))
     return Markup(
         "".join(
@@ -159,6 +163,7 @@ def _list_notes(result: RecipeResult, timed: Mapping[str, str]) -> Iterator[str]
     """
     done = result.done
     yield from _list_missing(result.experiments)
+    # told once: the same runs in two recipes would seem to take twice as long
     if all(experiment.name in timed for experiment in done):
         recipes = dict.fromkeys(f"`{timed[experiment.name]}`" for experiment in done)
         yield f"Time: included in {' and '.join(recipes)}, which has the same runs."
@@ -192,6 +197,7 @@ def _list_missing(experiments: Sequence[ExperimentResult]) -> Iterator[str]:
             settings = format_settings(experiment.variation)
             missing.setdefault(tuple(experiment.missing), {}).setdefault(name, []).append(settings)
     for seeds, settings_by_name in missing.items():
+        # a list of all experiments would only hide that it is all of them
         everywhere = sum(map(len, settings_by_name.values())) == len(experiments)
         names = [
             f"{name} ({more})" if more else name
@@ -200,9 +206,9 @@ def _list_missing(experiments: Sequence[ExperimentResult]) -> Iterator[str]:
             for more in (settings if len(settings) < 4 else [f"{len(settings)} settings"])
         ]
         prefix = "each of " * (len(settings_by_name) > 1)
-        which = "all experiments" if everywhere else prefix + "; ".join(names)
+        scope = "all experiments" if everywhere else prefix + "; ".join(names)
         listed = ", ".join(map(str, seeds))
-        yield f"Missing: seed{'s' * (len(seeds) > 1)} {listed} of {which}."
+        yield f"Missing: seed{'s' * (len(seeds) > 1)} {listed} of {scope}."
 
 
 def render_page(text: str, pictures: Mapping[str, bytes]) -> str:
@@ -215,11 +221,14 @@ def render_page(text: str, pictures: Mapping[str, bytes]) -> str:
     >>> render_page("# Reproduction", {})[:15]
     '<!doctype html>'
     """
+    # names and errors may come from third-party code: HTML in them must stay text
     converter = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False}).enable("table")
+    # a wide table scrolls by itself, by keyboard too, which is what `tabindex` is for
     converter.add_render_rule("table_open", lambda *_: '<div class="scroll" tabindex="0"><table>\n')
     converter.add_render_rule("table_close", lambda *_: "</table></div>\n")
     tokens = converter.parse(text)
     links: list[str] = []
+    # the text of a heading is in the token after the one that opens it
     for heading, content in pairwise(tokens):
         if heading.type == "heading_open" and heading.tag == "h2":
             anchor = f"section-{len(links) + 1}"
@@ -227,6 +236,7 @@ def render_page(text: str, pictures: Mapping[str, bytes]) -> str:
             links.append(f'<li><a href="#{anchor}">{_get_heading_text(content)}</a></li>')
         for image in content.children or ():
             if image.type == "image":
+                # inside of the page, which has to open anywhere without its folder
                 png = base64.b64encode(pictures[str(image.attrGet("src"))]).decode()
                 image.attrSet("src", f"data:image/png;base64,{png}")
     contents = f"<nav><ul>{''.join(links)}</ul></nav>" if len(links) > 1 else ""
@@ -238,6 +248,7 @@ def render_page(text: str, pictures: Mapping[str, bytes]) -> str:
         digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         title=next((_get_heading_text(token) for token in tokens if token.type == "inline"), ""),
         style=style,
+        # right below the title, the only heading of the first level
         body=body.replace("</h1>", f"</h1>\n{contents}", 1),
     )
     return rendered

@@ -43,6 +43,7 @@ class Footnotes:
     """
 
     def __init__(self) -> None:
+        # a dict keeps the order in which the marks were given
         self._marks: dict[str, str] = {}
 
     def mark(self, sentence: str) -> str:
@@ -57,6 +58,7 @@ class Footnotes:
 def sort_methods(experiments: Iterable[ExperimentResult]) -> list[str]:
     """Return the methods of experiments in the order of the paper's table, others after them."""
     methods = dict.fromkeys(experiment.method for experiment in experiments)
+    # published.toml lists the titles in the order of the paper's table
     in_paper = [method for method in get_published()["titles"]["methods"] if method in methods]
     return list(dict.fromkeys([*in_paper, *methods]))
 
@@ -94,11 +96,15 @@ def label_experiments(experiments: Experiments, *, aside: Sequence[str] = ()) ->
     >>> label_experiments([first, second])
     {'a': 'COSMOS', 'b': 'COSMOS, penalty 1'}
     """
+    # rows that would have the same label: one method on one benchmark, more than once
     alike: dict[tuple[str, BenchmarkKey, tuple[str, ...]], list[dict[str, Any]]] = {}
     for experiment in experiments:
+        # as text, since an alpha may be a list, which no key of a dict can be
         shown = tuple(str(experiment.varied.get(key)) for key in aside)
         key = (experiment.method, experiment.benchmark, shown)
         alike.setdefault(key, []).append(_get_training_settings(experiment))
+    # by method, not by benchmark: a setting shown on one is shown on all, or the rows would not
+    # match
     differing: dict[str, set[str]] = {}
     for (method, *_), group in alike.items():
         keys = {key for settings in group for key in settings if key not in aside}
@@ -140,6 +146,7 @@ def explain_difference(experiment: ExperimentResult) -> list[str]:
 
 def is_among_best(experiment: ExperimentResult, experiments: Experiments) -> bool:
     """Return True if a front is the best of its benchmark, or not worse beyond the noise."""
+    # an ideal point is no front: its hypervolume is an upper bound that no single network reaches
     fronts = (
         e for e in experiments if e.benchmark == experiment.benchmark and e.volume_of == "front"
     )
@@ -151,6 +158,7 @@ def is_among_best(experiment: ExperimentResult, experiments: Experiments) -> boo
 
 def describe_training(experiment: ExperimentResult) -> str:
     """Describe the device of an experiment, and how many seeds and experiments ran at once."""
+    # several answers if some seeds were resumed apart from the others
     counts = sorted(set(experiment.made.seeds_together), reverse=True)
     device = " and ".join(map(device_title, experiment.made.device)) or "an unknown device"
     together = " or ".join(str(count) for count in counts if count > 1)
@@ -174,6 +182,7 @@ def arrange_table_1(result: RecipeResult) -> dict[str, Any]:
     ]
     main = [key for key in benchmarks if not (key in paired and key[2] == "clean")]
     machines = dict.fromkeys(describe_training(e) for e in done if e.benchmark in main)
+    # experiments with fewer seeds are marked in the table
     usual_seeds = max(len(experiment.seeds) for experiment in done)
     return {
         "main": main,
@@ -185,6 +194,7 @@ def arrange_table_1(result: RecipeResult) -> dict[str, Any]:
         "usual_seeds": usual_seeds,
         "seeds": f"mean of {usual_seeds} seeds" if usual_seeds > 1 else "one seed",
         "timed": any(e.paper.seconds.paper for e in done if e.benchmark in main),
+        # letters, since digits already mark the notes
         "machines": {machine: chr(ord("a") + n) for n, machine in enumerate(machines)},
         "everywhere": len({describe_training(experiment) for experiment in done}) == 1,
         "clean_reasons": {key: _list_clean_reasons(done, key) for key in paired},
@@ -199,6 +209,7 @@ def _arrange_rows(
     done: Experiments, labels: Mapping[str, str], benchmarks: Sequence[BenchmarkKey]
 ) -> dict[str, list[ExperimentResult | None]]:
     """Return by label the experiments on some benchmarks, in the order of the paper's methods."""
+    # a label tells experiments of one benchmark apart, so the key is unique
     by_cell = {(e.benchmark, labels[e.name]): e for e in done}
     order = sort_methods(done)
     methods = {labels[e.name]: e.method for e in done if e.benchmark in benchmarks}
@@ -217,7 +228,10 @@ def _list_clean_reasons(done: Experiments, benchmark: BenchmarkKey) -> list[str]
 def sum_paper_seconds(experiments: Experiments) -> float:
     """Return the paper's seconds for all seeds of experiments under its own protocol."""
     return sum(
-        len(e.seeds) * (e.paper.seconds.paper or 0) for e in experiments if e.protocol != "clean"
+        # the paper times one seed, and has no times of the clean protocol
+        len(e.seeds) * (e.paper.seconds.paper or 0)
+        for e in experiments
+        if e.protocol != "clean"
     )
 
 
@@ -228,6 +242,7 @@ def arrange_ablation(result: RecipeResult) -> dict[str, Any]:
     rows: dict[tuple[str, float], dict[float, ExperimentResult]] = {}
     for (penalty, alpha), experiment in grid:
         rows.setdefault((titles[experiment.name], penalty), {})[alpha] = experiment
+    # benchmarks in the recipe's order, penalties by size
     order = list(dict.fromkeys(title for title, _ in rows))
     return {
         "alphas": sorted({alpha for row in rows.values() for alpha in row}),
@@ -257,10 +272,12 @@ def format_varied(experiment: ExperimentResult) -> str:
 
 def arrange_study(result: RecipeResult) -> dict[str, Any]:
     """Arrange fronts beside those of separate networks on the same benchmark."""
+    # the fronts that separate networks reach are what a conditioned network is measured by
     separate = {e.benchmark: e for e in result.done if e.method == "separate" and not e.variation}
     numbers = {
         e.name: front_report(get_front(e), get_front(separate[e.benchmark])).numbers
         for e in result.done
+        # where there are no separate networks, the default `e` leaves it out, too
         if e.volume_of == "front" and separate.get(e.benchmark, e) is not e
     }
     return {"beside": numbers}
@@ -269,10 +286,12 @@ def arrange_study(result: RecipeResult) -> dict[str, Any]:
 def arrange_faces(result: RecipeResult) -> dict[str, Any]:
     """Arrange the pairs of tasks that the paper compares, and every problem task by task."""
     labels = label_experiments(result.experiments)
+    # the paper prints no hypervolume of the problems with more tasks
     pairs = [e for e in result.done if e.paper.hypervolume.paper]
     narrow = [
         e
         for e in pairs
+        # Single Task has an ideal point instead of a front with a width
         if e.volume_of == "front" and (width := e.metrics["span"]) and width.mean < NARROW
     ]
     earlier = [reason.sentence for e in pairs for reason in e.paper.reasons]
@@ -286,10 +305,12 @@ def arrange_faces(result: RecipeResult) -> dict[str, Any]:
 
 def format_overhead(experiment: ExperimentResult, done: Experiments) -> str:
     """Format how much longer it takes than one network for one task."""
+    # another set of tasks has another cost per image
     same_tasks = [e for e in done if e.benchmark == experiment.benchmark]
     single_task = [e for e in same_tasks if e.method == "single_task"]
     if experiment.method == "single_task" or not single_task:
         return NONE
+    # Single Task trains one network per task, all of which its time covers
     per_network = single_task[0].seconds.training.mean / single_task[0].networks
     return f"{experiment.seconds.training.mean / per_network - 1:+.1%}".replace("-", "−")
 
@@ -325,12 +346,14 @@ def _list_task_tables(
     Reasons that earlier tables gave are referred to.
     """
     for problem in dict.fromkeys(experiment.problem for experiment in done):
+        # neither we nor the paper have a rate of its tasks
         if get_paper_tasks(problem, "cosmos") is None and not _select_by_tasks(
             done, "cosmos", problem
         ):
             continue
         tasks = next(experiment.objectives for experiment in done if experiment.problem == problem)
         columns = list(_list_task_columns(done, labels, problem, tasks))
+        # a reader must know that these networks were trained for another problem
         notes = [
             f"The networks of Single Task are those of {problem_title(column.experiment.problem)}."
             for column in columns
@@ -339,6 +362,7 @@ def _list_task_tables(
         beside_paper = [
             column.experiment for column in columns if column.experiment and column.paper
         ]
+        # a dict as an ordered set: the same reason often holds for both methods
         reasons = dict.fromkeys(r.sentence for e in beside_paper for r in e.paper.reasons)
         notes += [reason for reason in reasons if reason not in earlier]
         if earlier.intersection(reasons):
@@ -371,6 +395,7 @@ def _list_task_columns(
                 for e in _select_by_tasks(done, method)
                 if e.tasks and {*tasks} <= {*e.tasks.misclassification}
             ][:1]
+        # the paper's rates get a column even if nothing of ours is trained yet
         paper = get_paper_tasks(problem, method)
         yield from (TaskColumn(labels[e.name], e, paper) for e in experiments)
         if not experiments:
@@ -406,6 +431,7 @@ def describe_progress(experiments: Experiments) -> str:
     parts += [f"{count} with {done} of {total} seeds" for (done, total), count in partly.items()]
     failed = sum(experiment.error is not None for experiment in experiments)
     untouched = sum(not experiment.seeds and experiment.error is None for experiment in experiments)
+    # counts of nothing are left out
     parts += [f"{failed} failed"] if failed else []
     parts += [f"{untouched} not begun"] if untouched else []
     return ", ".join(parts)

@@ -29,6 +29,7 @@ from paretocosmos.paper.results import (
 
 Row = RivalComparison | AblationRow | ConvergenceRow
 
+# Lin et al. describe a draw of the images that is harder than the published files.
 DRAW = " Here on a harder draw than the paper's."
 KINDS = {"yes": "on every set", "on": "on some sets only", "no": "on none", "open": "still open"}
 
@@ -39,18 +40,22 @@ def arrange_verdict(results: Sequence[RecipeResult]) -> dict[str, Any] | None:
     Args:
         results: what `collect_results` returned for each recipe; rehearsals are left aside.
     """
+    # a rehearsal of a few epochs reproduces nothing
     finished = [result for result in results if result.rehearsal is None]
     by_name: dict[str, ExperimentResult] = {}
     for experiment in (e for result in finished for e in result.experiments if _is_compared(e)):
         by_name.setdefault(experiment.name, experiment)  # recipes share experiments
     experiments = list(by_name.values())
     claims = [(claim, result) for result in finished for claim in result.claims if claim.rows]
+    # the paper's own draw first: `sort` is stable, so recipes keep their order otherwise
     claims.sort(key=lambda pair: _is_harder_draw(pair[0]))
     if not experiments and not claims:
         return None
+    # the paper makes its claims about its own draw, so the others do not count
     main_claims = [claim for claim, _ in claims if not _is_harder_draw(claim)]
     notes = Footnotes()
     lead = [
+        # the first recipe is Table 1, whose first claim is the paper's main one
         *_describe_main_claim(main_claims[:1]),
         *_count_reproduced(experiments),
         *_count_claims(main_claims),
@@ -68,6 +73,7 @@ def arrange_verdict(results: Sequence[RecipeResult]) -> dict[str, Any] | None:
 
 def _is_compared(experiment: ExperimentResult) -> bool:
     """Return True if an experiment is the paper's, and its hypervolume compared."""
+    # a variation or another protocol has no number in print
     is_in_paper = not experiment.settings and experiment.protocol != "clean"
     return is_in_paper and experiment.paper.hypervolume.differs is not None
 
@@ -95,6 +101,7 @@ def _describe_main_claim(claims: Sequence[ClaimResult]) -> Iterator[str]:
 
 def _count_claims(claims: Sequence[ClaimResult]) -> Iterator[str]:
     if len(claims) > 1:
+        # "on 3 of 5 sets" counts as "on"
         count = Counter(_answer_claim(claim).partition(" ")[0] for claim in claims)
         counts = [f"{count[kind]} {words}" for kind, words in KINDS.items() if count[kind]]
         yield f"Where its {len(claims)} claims hold: {', '.join(counts)}."
@@ -121,6 +128,7 @@ def _compare_benchmark(
     experiments = sorted(experiments, key=lambda e: order.index(e.method))
     different = [e for e in experiments if e.paper.hypervolume.differs]
     counts = _count_same(experiments)
+    # names help only if some are the same: "0 of 5" says it all
     if 0 < len(different) < len(experiments):
         counts += f", not {', '.join(method_title(e.method) for e in different)}"
     title = problem_title(experiments[0].problem)
@@ -142,6 +150,7 @@ def _is_harder_draw(claim: ClaimResult) -> bool:
 def _summarize_claim(claim: ClaimResult, result: RecipeResult) -> tuple[str, str, str, str]:
     """Return a row: a claim, whether it holds, on which benchmarks, and the recipe."""
     by_title = _group_rows(claim)
+    # in the order of the sentence: where it holds, where not, where it is open
     titles: dict[bool | None, list[str]] = {True: [], False: [], None: []}
     for title, rows in by_title.items():
         state = _combine_rows(rows)
@@ -183,8 +192,10 @@ def _judge_row(row: Row) -> bool | None:
     """Judge one row; to outperform Single Task takes more than not to be behind it."""
     if not isinstance(row, RivalComparison):
         return row.holds
+    # nothing is known of the noise, so a difference decides nothing
     if row.verdict == ONE_SEED:
         return None
+    # rivals must not outperform COSMOS, but COSMOS must outperform Single Task
     return row.verdict == "behind" if row.method == "single_task" else row.verdict != "ahead"
 
 

@@ -26,11 +26,14 @@ MAX_ROUNDING = 1e-4
 
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+([eE][+-]?\d+)?")
+# `007` is a code: as a number it would lose its zeros.
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
 _ISO_DATE = re.compile(
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?"
 )
+# Where points are used, the day comes first.
 _POINT_DATE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
+# Never parsed: 3/4/2024 is in March or in April, depending on the country.
 _SLASH_DATE = re.compile(r"\d{1,2}/\d{1,2}/(\d{4}|\d{2})")
 
 
@@ -55,6 +58,7 @@ class ParsedColumn:
     @property
     def share(self) -> float:
         """The share of cells that could be read, not counting empty ones and marks."""
+        # marks are gaps, not mistakes: a column with many `?` is still one of numbers
         read = int((~np.isnan(self.values)).sum())
         total = read + int((self.bad & ~self.marks).sum())
         return read / total if total else 0.0
@@ -80,6 +84,7 @@ def parse_numbers(series: "pd.Series[Any]") -> ParsedColumn:
         commas = "thousands"
         cells = [cell.replace(",", "") if isinstance(cell, str) else cell for cell in cells]
     elif with_comma and any(map(_DECIMAL_COMMA.fullmatch, with_comma)):
+        # only cells with a decimal comma are rewritten: `1.5` beside `2,5` keeps its point
         commas = "decimals"
         cells = [
             cell.replace(".", "").replace(",", ".")
@@ -103,6 +108,7 @@ def parse_dates(series: "pd.Series[Any]") -> ParsedColumn:
     import pandas as pd
 
     codes, cells = unique_cells(series)
+    # with the formats fixed: pandas' guess may take the day for the month
     iso = pd.Series([_to_iso(cell) for cell in cells], dtype=object)
     points = pd.Series(
         [cell if isinstance(cell, str) and _POINT_DATE.fullmatch(cell) else None for cell in cells],
@@ -166,6 +172,7 @@ def to_days(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
     import pandas as pd
 
     if isinstance(series.dtype, pd.PeriodDtype):
+        # a period counts from its beginning
         series = series.dt.to_timestamp()
     if series.dtype.kind == "M":
         series = pd.to_datetime(series, utc=True) - pd.Timestamp("1970-01-01", tz="UTC")
@@ -176,6 +183,7 @@ def quote_cells(series: "pd.Series[Any]", chosen: npt.NDArray[np.bool_]) -> str:
     """Quote up to three different cells with their rows, counted from 1."""
     first_rows: dict[str, int] = {}
     for index in np.flatnonzero(chosen):
+        # by text, so that ten thousand cells with `n/a` are quoted once
         first_rows.setdefault(str(series.iloc[index])[:40], int(index) + 1)
         if len(first_rows) == 3:
             break
@@ -194,6 +202,7 @@ def to_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
             f"a table must be a pandas or polars DataFrame, found {type(frame).__name__}: "
             "wrap it in pandas.DataFrame with column names"
         )
+    # text, since the columns of a fitted table are keys in JSON
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
@@ -249,6 +258,7 @@ def format_label(value: object) -> str:
     >>> format_label(1.0), format_label(True), format_label("Private")
     ('1', 'True', 'Private')
     """
+    # a gap turns a column of whole numbers into floats, and 1 into 1.0
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)
@@ -276,6 +286,7 @@ def encode_labels(
         ordered = [value for value in series.cat.categories if value in present]
     else:
         ordered = sorted(values, key=_sort_key)
+    # 1 and "1" in one column have the same label, so they become one category
     labels = list(dict.fromkeys(format_label(value) for value in ordered))
     position = {label: index for index, label in enumerate(labels)}
     # the last entry answers the code -1
@@ -284,6 +295,7 @@ def encode_labels(
 
 
 def _sort_key(value: object) -> tuple[bool, float, str]:
+    # a tuple, since Python compares no number with a text
     return (False, float(value), "") if isinstance(value, Real) else (True, 0.0, str(value))
 
 
@@ -300,10 +312,12 @@ def to_numbers(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
         values = _read_numbers(series)
     else:
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    # an infinite number would make the mean of its column infinite
     return np.where(np.isfinite(values), values, np.nan)
 
 
 def _read_numbers(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
+    # numbers first, as when the table was fitted
     for parse in (parse_numbers, parse_dates):
         parsed = parse(series)
         wrong = parsed.bad & ~parsed.marks
@@ -381,6 +395,7 @@ def read_columns(frame: "pd.DataFrame", *, as_they_are: Collection[str]) -> "pd.
             DataWarning,
             stacklevel=3,
         )
+    # a new frame: the caller's is never modified
     return frame.assign(**columns) if columns else frame
 
 
@@ -388,6 +403,7 @@ def _parse_text(series: "pd.Series[Any]") -> tuple[ParsedColumn | None, bool]:
     """Return a column of text as numbers, if it is one, and whether they are days."""
     import pandas as pd
 
+    # truth values with gaps are objects too, and are to stay categories
     if pd.api.types.infer_dtype(series, skipna=True) in ("boolean", "empty"):
         return None, False
     parsed = parse_numbers(series)

@@ -28,6 +28,7 @@ from paretocosmos.io.formatting import format_bytes
 if TYPE_CHECKING:
     import pandas as pd
 
+# Packings that Python unpacks in chunks, so that the size can be limited on the way.
 TEXT_ENDINGS = (".csv", ".csv.gz", ".csv.xz", ".tsv", ".tsv.gz", ".tsv.xz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 TABLE_ENDINGS = (*TEXT_ENDINGS, *PARQUET_ENDINGS)
@@ -41,6 +42,7 @@ SIZE_VARIABLE = "PARETOCOSMOS_TABLE_GB"
 SIZE_HINT = f"keep a part of its rows or columns, or set ${SIZE_VARIABLE} to more GB"
 # Bytes of a value in memory: of a number or a pointer, and of a Python object.
 NUMBER, OBJECT = 8, 128
+# Digits on both sides: a mark at the end of a number is punctuation.
 _WITH_COMMA, _WITH_POINT = (re.compile(rf"\s*[+-]?\d+{mark}\d+\s*") for mark in (",", r"\."))
 
 
@@ -97,9 +99,11 @@ def read_table(
     check_file(path)
     if path.name.lower().endswith(PARQUET_ENDINGS):
         return _read_parquet(path)
+    # a shell passes `\t` on as two characters
     separator = "\t" if separator in ("tab", r"\t") else separator
     _check_format(separator, decimal, encoding)
     try:
+        # first of all: an endless line would fill the memory of whatever reads it
         check_lines(path)
         text_encoding = encoding or _detect_encoding(path)
         sample = _read_sample(path, text_encoding)
@@ -159,6 +163,7 @@ def _unreadable(
 
 def check_lines(path: Path) -> None:
     """Raise for a table that would take all memory: an endless line, or a huge packed file."""
+    # a plain file is as large as the disk says; a packed one may unpack to anything
     limit = _get_size_limit() if path.suffix.lower() in (".gz", ".xz") else None
     for chunk in read_chunks(path, most=limit, way_out=SIZE_HINT):
         if len(chunk) == CHUNK and b"\n" not in chunk and b"\r" not in chunk:
@@ -231,8 +236,10 @@ def _detect_encoding(path: Path) -> str:
 
 def _read_sample(path: Path, encoding: str) -> str:
     """Return the beginning of a file: complete lines, if it has more than one."""
+    # twice the sample: UTF-16 has two bytes or more for a character
     start = next(iter(read_chunks(path, most=None)), b"")[: 2 * SAMPLE]
     text = codecs.getincrementaldecoder(encoding)().decode(start)[:SAMPLE]
+    # the last line may be cut off, and would look like one with fewer fields
     lines, end, _ = text.rpartition("\n")
     return lines if end else text
 
@@ -256,6 +263,7 @@ def _detect_separator(sample: str) -> str:
     def rate(separator: str) -> tuple[float, int]:
         rows = _split_sample(sample, separator)
         fields = len(rows[0]) if rows else 0
+        # any text has one field in each line if the separator does not occur
         if fields < 2:
             return 0.0, 0
         return sum(len(row) == fields for row in rows) / len(rows), fields
@@ -264,6 +272,7 @@ def _detect_separator(sample: str) -> str:
 
 
 def _detect_decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
+    # a comma cannot be both; quoted numbers such as "1,5" are parsed later, cell by cell
     if separator == ",":
         return "."
     cells = [cell for row in rows[1:] for cell in row]
@@ -319,6 +328,7 @@ def _read_parquet(path: Path) -> "pd.DataFrame":
         raise
     except Exception as error:  # a damaged file can raise anything
         raise _unreadable(path, error, "write it again as Parquet") from error
+    # a named index was a column that pandas set aside when it wrote the file
     return frame if frame.index.name is None else frame.reset_index()
 
 
@@ -335,6 +345,7 @@ def _check_memory(path: Path) -> None:
     rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
     values = rows * sum(_get_value_size(path, column) for column in columns)
     size = max(values, sum(group.total_byte_size for group in groups))
+    # texts last: to measure them the file must be read
     if size <= limit:
         texts = [column.name for column in columns if column.physical_type == "BYTE_ARRAY"]
         size += _count_text_bytes(path, texts, limit - size)
@@ -348,6 +359,7 @@ def _check_memory(path: Path) -> None:
 
 def _get_value_size(path: Path, column: Any) -> int:
     """Return the bytes of a value in memory, without its text."""
+    # the path has one more name for each level of nesting
     if column.path != column.name:
         raise DataError(
             f"a table has one value in each cell, but `{path}` has lists or records in the column "
@@ -355,6 +367,7 @@ def _get_value_size(path: Path, column: Any) -> int:
         )
     if column.physical_type == "FIXED_LEN_BYTE_ARRAY":
         return OBJECT + int(column.length)
+    # pandas holds decimals as Python objects
     return OBJECT if column.logical_type.type == "DECIMAL" else NUMBER
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MAX_GROUPS = 50
 # Rows of a group to train on below which its rates are mostly noise.
 SMALL = 30
+# Joins names of columns and of groups, also in stored runs, so it must not change.
 AND = " & "
 
 Codes = npt.NDArray[np.int64]
@@ -34,6 +35,7 @@ def split_cut(column: str, columns: Sequence[str]) -> tuple[str, str]:
     """
     if column in columns or ":" not in column:
         return column, ""
+    # at the last colon: the name of a column may have some of its own
     name, _, cut = column.rpartition(":")
     return name, cut
 
@@ -60,6 +62,7 @@ class Attribute:
             ranges = [f"{low:g} to < {high:g}" for low, high in pairwise(edges)]
             labels = (f"< {edges[0]:g}", *ranges, f">= {edges[-1]:g}")
             return cls(str(series.name), labels, edges)
+        # the order of pandas categories decides which group has the number 0
         _, categories = encode_labels(series, own_order=True)
         if len(categories) < 2:
             raise DataError(
@@ -78,6 +81,7 @@ class Attribute:
         """Return every row's group, -1 where it is none of those that were fitted."""
         if self.edges:
             values = to_numbers(frame[self.name])
+            # without `where`, `digitize` would put NaN above the last edge
             return np.where(np.isnan(values), -1, np.digitize(values, self.edges))
         codes, labels = encode_labels(frame[self.name])
         positions = {label: index for index, label in enumerate(self.labels)}
@@ -100,6 +104,7 @@ def _find_edges(series: "pd.Series[Any]", cut: str) -> tuple[float, ...]:
         ) from error
     edges: tuple[float, ...] = ()
     groups = values[0] if into_quantiles else len(values) + 1
+    # a huge count is refused below, before so many quantiles are computed
     if groups <= MAX_GROUPS:
         numbers = to_numbers(series)
         if into_quantiles:
@@ -107,6 +112,7 @@ def _find_edges(series: "pd.Series[Any]", cut: str) -> tuple[float, ...]:
             shares = np.arange(1, groups) / groups
             values = np.quantile(numbers, shares, method="higher").tolist()
         low, high = numbers.min(), numbers.max()
+        # an edge outside the data would make an empty group; equal quantiles are one edge
         edges = tuple(sorted({value for value in values if low < value <= high}))
     if not edges:
         count = "more" if groups > MAX_GROUPS else "1"
@@ -175,6 +181,7 @@ class Grouping:
         codes = np.stack([attribute.codes(frame) for attribute in self.attributes], axis=1)
         group_of = dict(zip(self.cells, self.places, strict=True))
         cells, inverse = np.unique(codes, axis=0, return_inverse=True)
+        # a combination that the training did not have belongs to no group
         groups = [group_of.get(tuple(cell), -1) for cell in cells.tolist()]
         return np.array(groups, dtype=np.int64)[inverse.reshape(-1)]
 
@@ -207,6 +214,7 @@ class Grouping:
             names, places = tuple(map(str, content["names"])), tuple(map(int, content["places"]))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"the run's record of its groups is damaged ({error!r})") from error
+        # indices from a file: one beyond the names would fail far from here
         if len(cells) != len(places) or not {*places} <= {*range(len(names))}:
             raise DataError("the run's record of its groups is damaged (cells without a place)")
         return cls(attributes, names, cells, places)
@@ -234,6 +242,7 @@ def pool_small_groups(
     if how not in SMALL_GROUPS:
         raise unknown("`small_groups`", str(how), SMALL_GROUPS)
     count = len(grouping.names)
+    # by the train rows, from which a gap has to be learned
     sizes = np.bincount(codes[rows["train"]], minlength=count)
     counts = np.stack(
         [np.bincount(codes[split][label[split] > 0], minlength=count) for split in rows.values()]
@@ -259,6 +268,7 @@ def pool_small_groups(
             )
         return grouping, codes
     pool = _grow_pool(small, sizes, counts, positives)
+    # with every group in the pool there is nothing to compare it with
     if count - len(pool) < 1:
         raise DataError(
             f"groups are too small to compare even when pooled, found {described}: add rows, or "
@@ -279,7 +289,9 @@ def _warn(message: str) -> None:
 def _grow_pool(small: list[int], sizes: Codes, counts: Codes, positives: bool) -> list[int]:
     """Return the small groups, and the next larger ones until together they are large enough."""
     pool = list(small)
+    # from the smallest up, so that the large groups keep their names
     for group in [group for group in sizes.argsort(kind="stable").tolist() if group not in small]:
+        # a pool of one group would only take away its name
         enough = sizes[pool].sum() >= SMALL and len(pool) > 1
         if enough and (not positives or counts[:, pool].sum(axis=1).all()):
             break
@@ -294,6 +306,7 @@ def _merge(grouping: Grouping, pool: list[int]) -> Grouping:
     renumbered = {group: index for index, group in enumerate(rest)}
     return replace(
         grouping,
+        # a table may have a group of this name
         names=(*names, "other" if "other" not in names else "(other)"),
         places=tuple(renumbered.get(group, len(rest)) for group in grouping.places),
     )

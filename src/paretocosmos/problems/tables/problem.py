@@ -62,6 +62,7 @@ class TableProblem(Problem):
 
     tabular: ClassVar[bool] = True
 
+    # no repr: it would print the rows
     splits: Mapping[Split, Batch] = field(repr=False)
     table: Table = field(repr=False)
     target: str
@@ -80,6 +81,7 @@ class TableProblem(Problem):
     def about(self) -> Mapping[str, object]:
         about: dict[str, object] = {"target": self.target, "answer": self.answer.to_dict()}
         if self.answer.task == "binary":
+            # readers of a run look the two classes up by these names
             negative, positive = self.answer.classes
             about |= {"positive": positive, "negative": negative}
         if self.grouping is not None:
@@ -137,6 +139,7 @@ class TabularProblem(TableProblem):
 
     @property
     def about(self) -> Mapping[str, object]:
+        # `positive` and `negative` say it all, and `label_rows` knows such runs by the absence
         return {key: value for key, value in super().about.items() if key != "answer"}
 
     @classmethod
@@ -200,6 +203,7 @@ class TabularProblem(TableProblem):
         >>> problem.names, problem.groups, len(problem.split("train"))
         (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 140)
         """
+        # a column of pandas may be named by a number; `to_frame` turns all names into text
         columns = [sensitive] if isinstance(sensitive, str | int) else sensitive
         problem = build_table(
             frame,
@@ -218,6 +222,7 @@ class TabularProblem(TableProblem):
             reference=reference,
             protocol=protocol,
         )
+        # always so for two classes and groups, but the type checker cannot see it
         assert isinstance(problem, TabularProblem)
         return problem
 
@@ -305,18 +310,22 @@ def _compare_groups(
     """Return the targets of the rows, their groups, and the objective that compares these."""
     if kind is None:
         return {"label": label}, None, None
+    # a group without positives has no rate over them
     positives = compares_rates and "positives" in kind.over
     grouping, people = data.group(sensitive, label, how=how, positives=positives)
     gap = build_gap(kind, len(grouping.names))
     if compares_rates:
         classes = label.astype(np.int64)
+        # before the training: such a group would make the score of a whole split NaN
         check_compared_rows(data.rows, classes, people["sensitive"], grouping.names, gap)
     return {"label": label, **people}, grouping, gap
 
 
 def _fit_answer(data: PreparedTable, target: str, task: Task, positive: object) -> Answer:
     if task == "binary":
+        # from all rows: only the names of two classes are taken, nothing is estimated
         return Answer.fit_binary(data.frame[target], positive)
+    # mean, deviation and classes must not depend on the rows held out
     train = data.frame[target].iloc[data.rows["train"]]
     return Answer.fit_number(train) if task == "number" else Answer.fit_classes(train)
 
@@ -328,11 +337,13 @@ def _choose_objectives(
     shares: tuple[float, ...] = ()
     if gap is None and answer.task != "number":
         shares = compute_shares(label, len(answer.classes))
+        # the loss of an absent class would be divided by 0
         if not all(shares):
             absent = answer.classes[shares.index(0)]
             raise DataError(f"no training row has the class `{absent}`: add some")
     objectives = build_objectives(answer, gap, classes=answer.classes, shares=shares)
     if gap is None:
+        # a warning, since the sensitive column may just have been forgotten
         against = " against ".join(f"`{objective.name}`" for objective in objectives)
         warnings.warn(
             "no `sensitive` column is named, so no groups are compared; the objectives are "
@@ -351,6 +362,7 @@ def balance_classes(batch: Batch, answer: Answer) -> Batch:
         )
     codes = batch.targets["label"].long()
     counts = torch.bincount(codes, minlength=len(answer.classes))
+    # n / (K n_k), scikit-learn's "balanced" weights; absent classes do not count in K
     weight = (len(codes) / (counts > 0).sum() / counts)[codes]
     return Batch(batch.inputs, {**batch.targets, "weight": weight.float()})
 
@@ -381,6 +393,7 @@ def label_rows(
         answer = Answer("binary", (about["negative"], about["positive"]))
     grouping = Grouping.from_dict(about["grouping"]) if "grouping" in about else None
     check_target_columns(frame, target, grouping)
+    # not fitted again: the network knows the means and categories of its training
     inputs = table.transform(frame)
     targets = {"label": answer.labels(frame[target]), **group_targets(frame, grouping)}
     return problem_class(
@@ -390,6 +403,7 @@ def label_rows(
         input_shape=(inputs.shape[1],),
         outputs=answer.outputs,
         metrics=build_metrics(answer, grouping, objectives),
+        # only `test`: a finished training neither learns from these rows nor chooses on them
         splits={"test": to_batch(inputs, targets, np.arange(len(frame)))},
         table=table,
         target=target,

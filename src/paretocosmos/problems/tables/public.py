@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TableName = Literal["adult", "compas", "default_credit"]
 
+# The raw files have no header; these are the names in the data set's description.
 _ADULT = (
     *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status"),
     *("occupation", "relationship", "race", "sex", "capital-gain", "capital-loss"),
@@ -32,6 +33,7 @@ _COMPAS = (
     *("days_b_screening_arrest", "decile_score", "score_text", "is_recid"),
     *("length_of_stay", "two_year_recid"),
 )
+# All columns of the file, in which there is no PAY_1.
 _CREDIT = (
     *("ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE"),
     *(f"PAY_{month}" for month in (0, 2, 3, 4, 5, 6)),
@@ -58,6 +60,7 @@ def read_raw(name: TableName, folder: Path) -> "pd.DataFrame":
     """Return the same table from the files its authors published, plain or ``.gz``."""
     try:
         return TABLES[name](folder)
+    # it names the file and the way out already
     except DataError:
         raise
     except (AttributeError, TypeError, ValueError) as error:
@@ -74,6 +77,7 @@ def _read_adult(folder: Path) -> "pd.DataFrame":
     options: dict[str, Any] = {
         "header": None,
         "names": _ADULT,
+        # a space follows every comma
         "skipinitialspace": True,
         "keep_default_na": False,
         "comment": "|",  # the first line of adult.test
@@ -95,16 +99,20 @@ def _read_compas(folder: Path) -> "pd.DataFrame":
         folder,
         "compas",
         "compas-scores-two-years.csv",
+        # "N/A" is a value of `score_text`, by which rows are left out
         keep_default_na=False,
         na_values={"days_b_screening_arrest": [""]},
         usecols=[*(set(_COMPAS) - {"length_of_stay"}), "c_jail_in", "c_jail_out"],
     )
+    # an arrest more than 30 days away may belong to another charge
     keep = frame["days_b_screening_arrest"].abs() <= 30
+    # -1 means that no case was found, `O` an ordinary traffic offence
     keep &= (frame["is_recid"] != -1) & (frame["c_charge_degree"] != "O")
     keep &= frame["score_text"] != "N/A"
     frame = frame[keep].reset_index(drop=True)
     stay = pd.to_datetime(frame["c_jail_out"]) - pd.to_datetime(frame["c_jail_in"])
     frame["length_of_stay"] = stay // pd.Timedelta(hours=1)
+    # floats until now, because of gaps that the filter has removed
     frame["days_b_screening_arrest"] = frame["days_b_screening_arrest"].astype(np.int64)
     return frame[list(_COMPAS)]
 
@@ -293,6 +301,7 @@ PUBLIC_TABLES: dict[TableName, PublicTable] = {
     ),
 }
 
+# One text for all three, so that the same arguments are described alike.
 DOCSTRING = """\
 {title}
 
@@ -334,15 +343,19 @@ def make_loader(name: TableName) -> Callable[..., TabularProblem]:
                 target=table.target,
                 positive=table.positive,
                 sensitive=table.sensitive,
+                # the paper compares counts; `Deo` says why rates are the better default
                 fairness=fairness or ("deo" if paper else "demographic_parity"),
                 categorical=table.categorical,
+                # the published figures depend on the leaks
                 drop=() if paper else table.leaks,
                 name=name,
                 seed=split_seed,
                 protocol=protocol,
             )
+        # the problem carries its caveats, so that pages and cards show them too
         return replace(problem, caveats=caveats, wording=table.wording)
 
+    # as if defined by hand: help texts and error messages show the name and the docstring
     load.__name__ = load.__qualname__ = name
     load.__doc__ = DOCSTRING.format(name=name, **table._asdict())
     return load

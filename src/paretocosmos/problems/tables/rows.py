@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
 # 70/10/20, as the published code cuts it: 20 % off for test, then an eighth of the rest for val.
 TEST_SHARE, VAL_SHARE = 0.2, 0.125
+# Ten rows leave one or two for val and test; of fewer than a hundred, both say hardly anything.
 MIN_ROWS, FEW_ROWS = 10, 100
 
 # Fewer rows than this may all differ by chance, so none of their columns is an identifier.
 IDENTIFIER_ROWS = 50
 # Text that differs in this share of the rows is a name, an address or a remark.
 DISTINCT_SHARE = 0.5
+# At the end of a name and after something that is no letter: `paid` and `grid` are no ids.
 _ID_NAME = re.compile(
     r"(^|[^a-z])(id|uuid|guid|key|nr|no|index|row|rowid)$|^unnamed", re.IGNORECASE
 )
@@ -119,8 +121,10 @@ def prepare_table(
     """
     require_extra("sklearn", "tabular", "splitting a table")
     frame, sizes = _stack_frames(frames)
+    # cuts such as the `:5` of `age:5` are no part of a column's name
     people = [split_cut(name, list(frame.columns))[0] for name in sensitive]
     for key, columns in (("categorical", categorical), ("drop", drop), ("keep", keep)):
+        # a text is a collection too, of letters
         if isinstance(columns, str):
             raise ConfigurationError(
                 f"`{key}` must be a list of columns, found {columns!r}: [{columns!r}]"
@@ -136,10 +140,12 @@ def prepare_table(
         },
     )
     _check_target_and_size(frame, target, people, seed)
+    # sensitive columns are no features: a decision must not depend on the group as such
     excluded = (target, *people, *drop)
     features = frame.drop(columns=[*{*excluded}])
     if read:
         features = read_columns(features, as_they_are=categorical)
+        # only after reading: numbers written as text may count the rows too
         features = drop_identifiers(features, keep=(*keep, *categorical))
     if features.shape[1] == 0:
         raise DataError(
@@ -187,6 +193,7 @@ def _check_target_and_size(
         raise ConfigurationError(
             f"`target` and `sensitive` must be different columns, found `{target}` for both"
         )
+    # the range of NumPy's RandomState, which scikit-learn seeds
     if not 0 <= seed < 2**32:
         raise ConfigurationError(f"the seed of a split must be 0 to 2**32 - 1, found {seed}")
     if len(frame) < MIN_ROWS:
@@ -259,8 +266,10 @@ def _is_row_number(name: str, series: "pd.Series[Any]") -> bool:
     if series.isna().any() or not series.is_unique:
         return False
     values = series.to_numpy(np.float64)
+    # all different and without a hole: they count the rows
     if _ID_NAME.search(name) or values.max() - values.min() == len(values) - 1:
         return True
+    # in order all the way through: a serial number, or a time stamp
     steps = np.diff(values)
     return bool((steps > 0).all() or (steps < 0).all())
 
@@ -294,6 +303,7 @@ def group_targets(frame: "pd.DataFrame", grouping: Grouping | None) -> dict[str,
     if grouping is None:
         return {}
     groups = grouping.codes(frame)
+    # -1 is no group: an objective would leave such a row out silently
     unseen = np.flatnonzero(groups < 0)
     if len(unseen):
         cells = " & ".join(str(frame[a.name].iloc[unseen[0]]) for a in grouping.attributes)
@@ -321,6 +331,7 @@ def check_compared_rows(
         names: of the groups.
         gap: the objective that compares them.
     """
+    # at least two, even where no row is positive
     count = max(2, int(classes.max()) + 1)
     for kind, (split, rows) in itertools.product(gap.over, splits.items()):
         present = np.zeros((len(names), count), dtype=bool)

@@ -40,6 +40,7 @@ Weights = npt.NDArray[np.float64] | None
 def compute_moments(values: npt.NDArray[np.float64], weight: Weights = None) -> Moments:
     """Return the mean and the deviation of a column; infinite if the numbers are too large."""
     with np.errstate(over="ignore", invalid="ignore"):
+        # the population deviation, divided by n, as scikit-learn's StandardScaler has it
         mean = float(np.average(values, weights=weight))
         return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))
 
@@ -56,6 +57,7 @@ def _compute_median(values: npt.NDArray[np.float64], weight: Weights) -> float:
         return float(np.median(values))
     order = values.argsort(kind="stable")
     below = weight[order].cumsum()
+    # from both sides: where half of the weight ends between two values, their middle counts
     ends = (below.searchsorted(below[-1] / 2, side=side) for side in ("left", "right"))
     low, high = (float(values[order[min(int(end), len(values) - 1)]]) for end in ends)
     return (low + high) / 2
@@ -66,7 +68,9 @@ def _fit_numbers(series: "pd.Series[Any]", weight: Weights) -> tuple[float, Mome
     values = to_numbers(series)
     missing = np.isnan(values)
     present_weight = None if weight is None else weight[~missing]
+    # an empty column has no median; `fit` warned of it
     fill = 0.0 if missing.all() else _compute_median(values[~missing], present_weight)
+    # moments of the filled column, since `transform` fills it too
     values = np.where(missing, fill, values)
     # compared, not computed: the deviation of a constant such as 0.1 rounds to 1e-17, not to 0
     constant = values.min() == values.max()
@@ -86,6 +90,7 @@ def _fit_categories(
 ) -> tuple[tuple[str, ...], list[Moments]]:
     """Return the categories and the moments of their 0/1 features."""
     codes, labels = encode_labels(series)
+    # the table may have this very text as a category
     if MISSING not in labels and (codes < 0).any():
         labels.append(MISSING)
     if len(labels) > MAX_CATEGORIES:
@@ -211,6 +216,7 @@ class Table:
         Returns:
             Float32 ``[rows, features]``.
         """
+        # float64 until here: in float32, large numbers close to each other would become the same
         out = np.empty((len(numbers), len(self.mean)), dtype=np.float32)
         for start in range(0, len(numbers), CHUNK):
             rows = slice(start, start + CHUNK)
@@ -233,6 +239,7 @@ class Table:
             out[missing[:, names.index(name)], flag] = one[flag]
         start = count + len(self.flagged)
         for column, categories in enumerate(self.categorical.values(), count):
+            # an unknown category has a code below 0: all features of its column stay those of a 0
             codes = numbers[:, column].astype(np.int64)
             rows = np.flatnonzero(codes >= 0)
             out[rows, start + codes[rows]] = one[start + codes[rows]]

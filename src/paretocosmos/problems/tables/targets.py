@@ -85,6 +85,7 @@ class Answer:
     @classmethod
     def fit_binary(cls, series: "pd.Series[Any]", positive: object) -> "Answer":
         """Return the answer for one class against all others, which are negative."""
+        # categories in order say which of two classes is positive: the second
         _, classes = encode_labels(series, own_order=True)
         if len(classes) < 2:
             raise DataError(
@@ -94,6 +95,7 @@ class Answer:
         chosen = _find_positive(series, classes) if positive is None else format_label(positive)
         if chosen not in classes:
             raise unknown(f"class of `{series.name}`", chosen, classes[:LISTED])
+        # with more than two classes the negative one has no name of its own
         others = [label for label in classes if label != chosen]
         return cls("binary", (others[0] if len(others) == 1 else f"not {chosen}", chosen))
 
@@ -112,6 +114,7 @@ class Answer:
     def fit_number(cls, series: "pd.Series[Any]") -> "Answer":
         """Return the answer for a number, standardised for the network."""
         values = _read_finite(series)
+        # squares of numbers beyond 1e154 overflow, and the deviation with them
         mean, scale = compute_moments(values)
         if not np.isfinite([mean, scale]).all():
             raise DataError(
@@ -128,6 +131,7 @@ class Answer:
     def from_about(cls, about: Mapping[str, Any]) -> "Answer":
         """Return the answer that a run's record describes; by default, one class or not."""
         record = about.get("answer")
+        # a run on two classes and groups records only their names, outside `answer`
         if record is None:
             return cls()
         try:
@@ -135,6 +139,7 @@ class Answer:
             answer = cls(record["task"], classes, float(record["mean"]), float(record["scale"]))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"the run's record of its target is damaged ({error!r})") from error
+        # `>` between booleans: `classes` needs two names or more
         if answer.task not in TASKS or (answer.task == "classes") > (len(classes) > 1):
             raise DataError(f"the run's record of its target is damaged ({answer})")
         return answer
@@ -146,6 +151,7 @@ class Answer:
     @property
     def outputs(self) -> int:
         """The number of a network's outputs for a row."""
+        # one logit serves two classes: its sigmoid is the probability of the positive one
         return len(self.classes) if self.task == "classes" else 1
 
     @property
@@ -181,6 +187,7 @@ class Answer:
         """
         logits = logits_of(outputs, None)
         if self.task == "number":
+            # the network was trained on standardised numbers
             return logits * self.scale + self.mean
         return logits.softmax(dim=-1) if self.task == "classes" else torch.sigmoid(logits)
 
@@ -214,6 +221,7 @@ def _find_positive(series: "pd.Series[Any]", classes: list[str]) -> str:
     for negative, positive in PAIRS:
         if by_name.keys() == {negative, positive}:
             return by_name[positive]
+    # unordered categories come in the order of the alphabet, which says nothing
     if isinstance(series.dtype, pd.CategoricalDtype) and series.cat.ordered:
         return classes[1]
     raise ConfigurationError(
@@ -253,6 +261,7 @@ def find_gap(
 
 def build_gap(kind: type[GroupObjective], groups: int, power: int = 2) -> GroupObjective:
     """Build a gap between groups, of errors to some power if it takes one."""
+    # gaps between rates have no power
     settings: dict[str, Any] = {"power": power} if "power" in parameters(kind) else {}
     return kind(groups=groups, **settings)
 
@@ -284,6 +293,7 @@ def build_objectives(
             OneSidedError(name="under_prediction", side="under", power=power),
         )
     return tuple(
+        # with the share in the whole split, a batch without a rare class is no cheaper
         ClassLoss(name=f"loss_{name}", of=code, share=share)
         for code, (name, share) in enumerate(zip(classes, shares, strict=True))
     )
@@ -293,6 +303,7 @@ def compute_shares(
     codes: npt.NDArray[Any], classes: int, weight: npt.NDArray[np.float64] | None = None
 ) -> tuple[float, ...]:
     """Return the share of every class among some rows."""
+    # labels for a single logit are floats, which `bincount` refuses
     counts = np.bincount(codes.astype(np.int64), weight, minlength=classes)
     return tuple((counts / counts.sum()).tolist())
 
@@ -304,6 +315,7 @@ def build_metrics(
     metrics: dict[str, Metric] = {}
     groups = 0 if grouping is None else len(grouping.names)
     if answer.task == "number":
+        # in the target's own unit: the network works on standardised numbers
         metrics["rmse"] = partial(_compute_rmse, scale=answer.scale)
         metrics["mae"] = partial(_scale_score, objective=MeanAbsoluteError(), factor=answer.scale)
         for name, kind in fairness_objectives("numbers").items() if groups else ():
@@ -314,9 +326,11 @@ def build_metrics(
         return metrics
     metrics |= {"accuracy": accuracy, "misclassification": misclassification}
     if answer.task == "binary" and grouping is not None:
+        # both, whichever is traded: a model that closes one gap may open the other
         metrics["tpr_gap"] = TprGap(groups=groups).score
         metrics["demographic_parity"] = DemographicParity(groups=groups).score
         metrics["positive_rate"] = positive_rate
+        # a gap alone does not say which group is better off
         for code, group in enumerate(grouping.names):
             metrics[f"selection_rate_{group}"] = partial(selection_rate, group=code)
         metrics["calibration_error"] = calibration_error
@@ -327,11 +341,13 @@ def build_metrics(
         constant = positive_rate if answer.task == "binary" else largest_share
         metrics[constant.__name__] = constant
     if grouping is not None and len(grouping.attributes) > 1:
+        # the gap comes last among the objectives
         gap_class = type(objectives[-1])
         assert issubclass(gap_class, GroupObjective)
         for attribute in grouping.attributes:
             gap = gap_class(groups=len(attribute.labels), sensitive=f"sensitive_{attribute.name}")
             metrics[f"{gap.name}_{attribute.name}"] = gap.score
+    # an objective would be reported twice if it were a metric too
     traded = [objective.name for objective in objectives]
     return {name: metric for name, metric in metrics.items() if name not in traded}
 
@@ -354,6 +370,7 @@ def build_wording(answer: Answer, objectives: Sequence[Objective]) -> Wording:
         )
         for side, level in (("over", "high"), ("under", "low"))
     }
+    # the class describes errors of either power; squares need words of their own
     if any(isinstance(gap, ErrorGap) and gap.power == 2 for gap in objectives):
         squared = Measure(
             "gap in squared errors",
@@ -370,6 +387,7 @@ def build_wording(answer: Answer, objectives: Sequence[Objective]) -> Wording:
             "of 100",
             larger=True,
         )
+        # few people can read a cross-entropy, so pages show the recall instead
         if f"loss_{name}" in names:
             measures[f"loss_{name}"] = Measure(f"loss on “{name}”", recalled.goal, CROSS_ENTROPY)
             instead[f"loss_{name}"] = f"recall_{name}"

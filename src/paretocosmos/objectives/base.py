@@ -59,6 +59,7 @@ class Objective(ABC):
 
     def __post_init__(self) -> None:
         kind = type(self)
+        # a class of one's own is in no registry
         self.name = self.name or name_of("objectives", kind) or kind.__name__
 
     @abstractmethod
@@ -113,6 +114,7 @@ class Objective(ABC):
 
 def pick(outputs: Outputs, head: str | None) -> Tensor:
     """Return the tensor of one head, by its name; in a tuple by its position, ``"0"``."""
+    # a single tensor serves all objectives, whatever head they name
     if isinstance(outputs, Tensor):
         return outputs
     heads = _name_heads(outputs)
@@ -140,12 +142,14 @@ def _name_heads(outputs: object) -> Mapping[str, Tensor]:
 def logits_of(outputs: Outputs, head: str | None) -> Tensor:
     """Return one logit per sample: ``[B]`` or ``[B, 1]`` to ``[B]``."""
     logits = pick(outputs, head)
+    # `[B, 1]` would broadcast against labels `[B]` to `[B, B]`
     return logits.squeeze(-1) if logits.ndim > 1 and logits.shape[-1] == 1 else logits
 
 
 def mean_of(sums: Tensor) -> Tensor:
     """Return the mean, given a total and its weight ``[2]``; 0 if the weight is 0."""
     total, weight = sums.unbind()
+    # `where`, not `if`: a step must not read values back from the device
     return total / torch.where(weight > 0, weight, 1.0)
 
 
@@ -161,6 +165,7 @@ def align(target: Tensor, output: Tensor, name: str = "label") -> Tensor:
     """
     if target.shape == output.shape:
         return target
+    # the first axis is that of the samples, and counts even where its length is 1
     target_axes, output_axes = (
         (t.shape[:1], [length for length in t.shape[1:] if length != 1]) for t in (target, output)
     )
@@ -194,6 +199,7 @@ def classes_last(
     """
     last = logits.shape[:-1] == labels.shape
     second = logits.ndim > 1 and (*logits.shape[:1], *logits.shape[2:]) == labels.shape
+    # `[B, K]` with labels `[B]` fits both descriptions, which are the same there
     if logits.ndim > 2 and last and second and axis is None:
         raise ConfigurationError(
             f"outputs {list(logits.shape)} may have their classes on the second or on the last "
@@ -255,6 +261,7 @@ class LabelMean(Objective):
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         parts = self.parts(outputs, targets)
+        # a plain mean where all count alike: fewer kernels
         return parts.values.mean() if parts.equal else mean_of(sums_of(parts))
 
     def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
@@ -277,6 +284,7 @@ def sums_of(parts: Parts) -> Tensor:
     if present is not None:
         # selected, not multiplied: the value of a missing label may be NaN
         values, weight = torch.where(present, values, 0.0), torch.where(present, weight, 0.0)
+    # class weights are in the divisor too, as in `torch.nn.CrossEntropyLoss`
     total = weight.sum() if counted is None else (weight * counted).sum()
     return torch.stack([(values * weight).sum(), total])
 
@@ -308,4 +316,5 @@ def known_numbers(target: Tensor, ignore_nan: bool) -> tuple[Tensor, Tensor | No
     if not ignore_nan:
         return target, None
     present = ~target.isnan()
+    # NaN times 0 is NaN, in gradients too, so it must not reach the loss
     return target.where(present, 0.0), present

@@ -59,6 +59,7 @@ class BinaryCrossEntropy(LabelMean):
         return float("nan") if self.ignore_nan else None
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        # torch's fused loss wherever the losses of single samples are not needed
         plain = self.class_weight is None and not (self.ignore_nan or self.label_smoothing)
         if plain and self.weight not in targets:
             return F.binary_cross_entropy_with_logits(*self._read_logits(outputs, targets))
@@ -73,9 +74,11 @@ class BinaryCrossEntropy(LabelMean):
         weights = sample_weights(logits, targets, self.weight)
         if self.class_weight is not None:
             negative, positive = self.class_weight
+            # linear in the label, so that labels between 0 and 1 are weighted in proportion
             of_class = negative + (positive - negative) * label
             weights = of_class if weights is None else of_class * weights
         if self.label_smoothing:
+            # after the class weights, which go by the true label
             label = label + self.label_smoothing * (0.5 - label)
         losses = F.binary_cross_entropy_with_logits(logits, label, reduction="none")
         return Parts(losses, present, weights)
@@ -126,12 +129,14 @@ class CrossEntropy(LabelMean):
         return self.ignore_index
 
     def parts(self, outputs: Outputs, targets: Targets) -> Parts:
+        # `gather` takes only int64 indices
         labels, logits = targets[self.target].long(), self._logits(outputs, targets)
         # not F.cross_entropy, which under vmap asks twice for labels to ignore: on a GPU half of
         # the kernels of a small network's loss
         logarithms = F.log_softmax(logits, dim=-1)
         present = None if self.ignore_index is None else labels != self.ignore_index
         if present is not None:
+            # any valid class will do: `gather` reads it, and `present` leaves it out
             labels = labels.where(present, 0)
         losses, counted = -logarithms.gather(-1, labels.unsqueeze(-1)).squeeze(-1), None
         spread = logarithms
@@ -140,6 +145,7 @@ class CrossEntropy(LabelMean):
             counted, spread = weights[labels], logarithms * weights
             losses = losses * counted
         if self.label_smoothing:
+            # (1 - ε) times the loss plus ε times the mean loss over all classes, as torch smooths
             losses = losses - self.label_smoothing * (losses + spread.mean(dim=-1))
         return Parts(losses, present, sample_weights(losses, targets, self.weight), counted)
 
@@ -214,6 +220,7 @@ class ClassLoss(Objective):
 
     def from_sums(self, sums: Tensor) -> Tensor:
         total, size = sums.unbind()
+        # NaN without the class, unlike the loss: such a split has no value
         return total / size
 
     def sums(self, outputs: Outputs, targets: Targets) -> Tensor:

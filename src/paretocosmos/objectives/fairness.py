@@ -104,6 +104,7 @@ class EqualizedOdds(RateObjective):
     tensor(1., dtype=torch.float64)
     """
 
+    # two kinds of rows: `compared` takes the larger of their gaps
     over = ("positives", "negatives")
     measure = Measure(
         "larger gap in who is found or wrongly selected",
@@ -142,11 +143,14 @@ class AccuracyGap(RateObjective):
     def each_class(
         self, positive: Tensor, targets: Targets, function: Callable[[Tensor, Targets], Tensor]
     ) -> Tensor:
+        # one gap, not one per class: of the decisions for the row's own class
         label = targets[self.target].reshape(-1, 1).long()
         right = positive.gather(-1, label).squeeze(-1)
+        # with all labels 1, `counted` is the share of wrong answers
         return function(right, {**targets, self.target: torch.ones_like(right)}).unsqueeze(0)
 
     def counted(self, positive: Tensor, targets: Targets) -> Tensor:
+        # the gap in wrong answers is that in right ones
         return (self.label(targets, positive) - positive).abs()
 
 
@@ -181,6 +185,7 @@ class WorstGroup(MeansObjective):
         return self.decided(self._entropies(outputs, targets), targets)
 
     def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
+        # totals and sizes only: the squares serve the correction of the gradient
         return self._sums(self._entropies(outputs, targets), targets)[:2]
 
     def _entropies(self, outputs: Outputs, targets: Targets) -> Tensor:
@@ -197,9 +202,11 @@ class WorstGroup(MeansObjective):
         self, rates: Tensor, temperature: Tensor, known: Tensor
     ) -> tuple[Tensor, Tensor]:
         # τ log Σ exp(rate / τ) over the groups
+        # a softmax over nothing would be NaN
         taking_part = known | ~known.any()
         share = torch.where(taking_part, rates / temperature, -torch.inf).flatten().softmax(dim=0)
         share = share.reshape(rates.shape)
+        # the softmax, and the diagonal of its Jacobian
         return share, (share - share.square()) / temperature
 
 
@@ -249,6 +256,7 @@ class Deo(GroupObjective):
             counts = compute_group_sums(hits, targets, self.sensitive, self.groups)
             weight = targets.get("weight")
             size = counts.new_full((), len(hits)) if weight is None else weight.sum()
+            # in one tensor, so that batches just add up
             return torch.cat([counts, size.to(counts.dtype).reshape(1)])
 
         decisions = self.decisions(outputs)
@@ -340,6 +348,7 @@ def fairness_objectives(of: Literal["classes", "numbers"]) -> dict[str, type[Gro
     >>> list(fairness_objectives("numbers"))
     ['error_gap', 'prediction_gap']
     """
+    # only registered ones, whose names may stand in files
     kinds = {name: find("objectives", name) for name in names("objectives")}
     return {
         name: kind
@@ -365,6 +374,7 @@ def fairness_objective(
         if fairness not in objectives:
             raise unknown(setting, fairness, objectives)
         return objectives[fairness]
+    # `issubclass` raises for anything that is no class
     is_class = isinstance(fairness, type) and issubclass(fairness, GroupObjective)
     if not is_class or fairness.fairness != of:
         raise ConfigurationError(

@@ -50,6 +50,7 @@ class GroupObjective(Objective):
     """Which rows of a group it is about: all of them, those of the positive class, the others. A
     split in which a group has none of them is refused; none: it has a value without."""
 
+    # the score reads decisions alone, so that a threshold can still be moved afterwards
     decides = True
 
     meaning: ClassVar[str] = ""
@@ -104,11 +105,13 @@ class GroupObjective(Objective):
     ) -> Tensor:
         """Apply a function to every class against the rest: ``[B, K]`` to ``[K, ...]``."""
         classes = torch.arange(positive.shape[-1], device=positive.device)
+        # some gaps need no label, such as demographic parity
         labels = targets.get(self.target, positive.new_zeros(len(positive)))
 
         def of_one(positive: Tensor, class_: Tensor) -> Tensor:
             return function(positive, {**targets, self.target: labels == class_})
 
+        # vectorised, since there may be a hundred classes
         return torch.vmap(of_one)(positive.movedim(-1, 0), classes)
 
     def label(self, targets: Targets, like: Tensor) -> Tensor:
@@ -130,6 +133,7 @@ class GroupObjective(Objective):
         """Return the decisions, 0 or 1: ``[B]``, or ``[B, K]`` for every class."""
         logits = self.read(outputs)
         if logits.ndim == 1:
+            # float64, since float32 counts only to 16 million
             return (logits > 0).double()
         classes = torch.arange(logits.shape[-1], device=logits.device)
         return (logits.argmax(dim=-1, keepdim=True) == classes).double()
@@ -166,12 +170,14 @@ class MeansObjective(GroupObjective):
         """
         # τ log Σ exp(difference / τ) over ordered pairs of groups, each with itself too
         pairs = known.unsqueeze(-1) & known.unsqueeze(-2)
+        # a group's difference from itself is 0, so that the softmax is never over nothing
         pairs = pairs | torch.eye(self.groups, device=rates.device, dtype=torch.bool)
         apart = (rates.unsqueeze(-1) - rates.unsqueeze(-2)) / temperature
         share = torch.where(pairs, apart, -torch.inf).flatten().softmax(dim=0).reshape(apart.shape)
         high, low = share.sum(dim=-1), share.sum(dim=-2)
         first = high - low
         diagonal = share.diagonal(dim1=-2, dim2=-1)
+        # a rate's sign in a difference is +1, -1 or 0: its variance under `share`, over τ
         return first, (high + low - 2 * diagonal - first.square()) / temperature
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
@@ -181,6 +187,7 @@ class MeansObjective(GroupObjective):
         rows = size.square() / torch.where(squared_weights > 0, squared_weights, 1.0)
         known = rows > 1
         variance = squares / torch.where(size > 0, size, 1.0) - rates.square()
+        # rounding may leave a variance below 0; n - 1 makes that of the mean unbiased
         noise = torch.where(known, variance.clamp(min=0) / torch.where(known, rows - 1, 1.0), 0.0)
         return self._correct_gradient(rates, noise, known)
 
@@ -190,6 +197,7 @@ class MeansObjective(GroupObjective):
     def rates(self, positive: Tensor, targets: Targets) -> Tensor:
         """Return the means ``[kinds of rows, groups]`` of decisions, 0 or 1 for each sample."""
         total, size, *_ = self._sums(positive, targets)
+        # 0 / 0 is NaN on purpose: a split without such rows has no rate
         rates: Tensor = total / size
         return rates
 
@@ -224,6 +232,7 @@ class MeansObjective(GroupObjective):
         and the second sum is subtracted.
         """
         fixed, variance = rates.detach(), noise.detach()
+        # the typical noise of a difference of two rates; clamped for batches that have none
         temperature = (2 * variance.sum() / known.sum().clamp(min=1)).sqrt().clamp(min=1e-6)
         first, second = self.smooth_derivatives(fixed, temperature, known)
         # zero in value: only its gradient counts
@@ -242,9 +251,11 @@ class MeansObjective(GroupObjective):
             if rows != "all":
                 label = self.label(targets, positive)
                 chosen = label if rows == "positives" else 1 - label
+            # `member` has the weight once, so this column adds up to squared weights
             weighted = chosen if weight is None else chosen * weight.reshape(chosen.shape)
             columns += [values * chosen, chosen, values.square() * chosen, weighted]
         member = compute_membership(positive, targets, self.sensitive, self.groups)
+        # one matrix product for all sums: on small batches every kernel counts
         sums = torch.stack([column.to(member.dtype) for column in columns]) @ member
         return sums.reshape(len(self.over), 4, self.groups).movedim(1, 0)
 
@@ -384,6 +395,7 @@ def compute_membership(like: Tensor, targets: Targets, sensitive: str, groups: i
     labels = torch.arange(groups, device=like.device)
     # not F.one_hot, which reads the data back to check it
     member = targets[sensitive].reshape(-1, 1) == labels
+    # float16 counts only to 2048
     weight, exact = targets.get("weight"), torch.promote_types(like.dtype, torch.float32)
     return member.to(exact) if weight is None else member * weight.reshape(-1, 1).to(exact)
 
@@ -399,6 +411,7 @@ def find_largest_gap(gaps: Tensor) -> Tensor:
 
     Skip classes that are absent from a group.
     """
+    # torch has no `nanmax`, and selecting by a mask cannot be vmapped
     largest = torch.where(gaps.isnan(), -torch.inf, gaps).amax()
     return torch.where(largest.isinf(), torch.nan, largest)
 

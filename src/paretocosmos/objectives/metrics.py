@@ -76,11 +76,14 @@ def streamed(metric: Callable[..., Any]) -> Streamed | None:
         inner = streamed(metric.func)
         if inner is None:
             return None
+        # a partial adds up as its metric does, with the same arguments
         return Streamed(partial(inner.sums, *metric.args, **metric.keywords), inner.finish)
     owner = getattr(metric, "__self__", None)
+    # `!=`, since each access to a method binds it anew
     if not isinstance(owner, Objective) or metric != owner.score:
         declared: Streamed | None = getattr(metric, "streamed", None)
         return declared
+    # the inherited score is the loss, so a new loss changes it too
     of_loss = type(owner).score is Objective.score
     # the most derived class that touches the score decides, as Python looks names up
     for holder in (owner, *type(owner).__mro__):
@@ -139,11 +142,13 @@ def _count_right(
 ) -> Tensor:
     """Return the weight of the right answers, and of all: ``[2]``."""
     scores, truth = pick(outputs, output), targets[target]
+    # `[B, 1]` for labels `[B]` is one logit, not a single class
     if scores.ndim == truth.ndim + 1 and scores.numel() > truth.numel():
         right = classes_last(scores, truth, axis, target).argmax(dim=-1) == truth
     else:
         logits = logits_of(outputs, output)
         right = (logits > 0) == (align(truth, logits, target) > 0.5)
+    # float64, since float32 counts only to 16 million
     return weighted_sums(right.double(), targets)
 
 
@@ -202,8 +207,11 @@ def roc_auc(
         torch.zeros_like(mass).scatter_add(0, step, mass.gather(0, order))
         for mass in (positive * weight, (1 - positive) * weight)
     )
+    # half of the negatives in the same step are below
     below = right.cumsum(0) - right / 2
+    # Mann and Whitney's U, divided by the number of pairs
     area = (up * below).sum() / (up.sum() * right.sum())
+    # sorting puts NaN last, as if it were a certain positive
     return torch.where(logits.isnan().any(), torch.nan, area).to(logits.dtype)
 
 
@@ -238,6 +246,7 @@ def calibration_error(
     ends = torch.where(ended, places, len(order)).flip(0).cummin(0).values.flip(0)
     off = (mass * (ordered.sigmoid() - truth)).cumsum(0)
     sums = off.gather(0, torch.cat([ends.gather(0, last), places[-1:]]))
+    # of cumulative sums a bin is a difference; that of an empty one is 0
     return torch.cat([sums[:1], sums.diff()]).abs().sum() / total
 
 
@@ -265,6 +274,7 @@ def selection_rate(outputs: Outputs, targets: Targets, *, group: int) -> Tensor:
     member = (targets["sensitive"].reshape(chosen.shape) == group).double()
     if "weight" in targets:
         member = member * targets["weight"].reshape(chosen.shape)
+    # a masked sum: vmap and captured steps allow no selection by a mask
     return (chosen * member).sum() / member.sum()
 
 
@@ -363,12 +373,14 @@ def measure_of(name: str) -> Measure:
         measure: Measure = getattr(kind, "measure", None) or Measure(name.replace("_", " "))
         meaning = measure.meaning or str(getattr(kind, "meaning", ""))
         return dataclasses.replace(measure, meaning=sentence(meaning))
+    # heads and groups are appended to a metric's name, as in `accuracy_left`
     for prefix, measure in _SHARE.items():
         if name == prefix:
             return measure
         if name.startswith(f"{prefix}_"):
             of = name.removeprefix(f"{prefix}_").replace("_", " ")
             return dataclasses.replace(measure, label=f"{measure.label}, {of}", goal="")
+    # tables report a gap between numbers twice: the second time in the target's own unit
     gap, _, of = name.rpartition("_in_units")
     if gap and not of and gap in registry.names("objectives"):
         return dataclasses.replace(measure_of(gap), unit="")

@@ -27,6 +27,7 @@ from paretocosmos.types import Measure, Outputs, Targets
 class NumberMean(LabelMean):
     """The mean of a distance between outputs and numbers, which may be NaN if `ignore_nan`."""
 
+    # off by default, so that a NaN in the data is noticed
     ignore_nan: bool = False
 
     @property
@@ -40,8 +41,10 @@ class NumberMean(LabelMean):
     def parts(self, outputs: Outputs, targets: Targets) -> Parts:
         output = pick(outputs, self.output)
         target, present = known_numbers(targets[self.target], self.ignore_nan)
+        # aligned first: `[B]` minus `[B, 1]` would broadcast to `[B, B]`
         errors = self.distance(output - align(target, output, self.target))
         if present is not None:
+            # `align` has made sure that only axes of length 1 differ
             present = present.reshape(output.shape)
         return Parts(errors, present, sample_weights(errors, targets, self.weight))
 
@@ -125,6 +128,7 @@ class OneSidedError(Objective):
     )
 
     side: Literal["over", "under"] = "over"
+    # squares are smooth at 0, where absolute errors have a kink
     power: int = 2
 
     def __post_init__(self) -> None:
@@ -152,5 +156,6 @@ class OneSidedError(Objective):
 
 def check_power(power: int) -> None:
     """Validate the power of an error."""
+    # 1 leads to quantiles, 2 to expectiles; other powers have no such meaning
     if power not in (1, 2):
         raise ConfigurationError(f"`power` must be 1 or 2, found {power}")

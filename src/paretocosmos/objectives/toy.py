@@ -35,4 +35,5 @@ class GaussianWell(Objective):
         output = pick(outputs, self.output)
         squared = (output - align(targets[self.target], output, self.target)).square()
         distance = squared.flatten(1).sum(dim=1) if squared.ndim > 1 else squared
+        # not 1 - exp(...): near the target that difference loses its digits
         return -torch.expm1(-distance)

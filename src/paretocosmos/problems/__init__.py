@@ -126,6 +126,7 @@ def load_problem(
         check_file(user_path(str(options["data"])))  # before its columns are asked for
     thing = find("problems", registered)
     takes = parameters(thing)
+    # before loading, which may take minutes
     _check_settings(registered, takes, options)
     for key in ("data", "val", "test"):  # absolute, so that a run can be read from elsewhere
         if options.get(key) is not None and key in takes:
@@ -144,6 +145,7 @@ def load_problem(
         raise ConfigurationError(
             f"`{registered}` must give a paretocosmos Problem, found {type(problem).__name__}"
         )
+    # with all defaults, so that changing one later does not change what a run was trained on
     defaults = {key: p.default for key, p in takes.items() if p.default is not p.empty}
     return dataclasses.replace(problem, spec=Spec(registered, defaults | values))
 
@@ -154,6 +156,7 @@ def _check_settings(
     """Raise for settings the problem does not take or lacks, all at once."""
     if "protocol" in options:
         check_protocol(str(options["protocol"]))
+    # collected, so that a command line can be repaired in one go
     mistakes = []
     for key in options:
         if key in takes or (key, options[key]) == ("protocol", "clean"):

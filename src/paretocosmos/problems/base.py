@@ -151,6 +151,7 @@ class Wording:
         )
 
 
+# Compared by identity: `==` between tensors gives tensors, not a truth value.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem(ABC):
     """Data, objectives and a reference point, independent of model, method and device.
@@ -240,6 +241,7 @@ def check_protocol(protocol: str) -> None:
 
 def check_split(split: str) -> Split:
     """Return the name of a split; raise for an unknown one."""
+    # a loop, since for the type checker `in` does not make a text a `Split`
     for name in SPLITS:
         if split == name:
             return name
@@ -250,6 +252,7 @@ def split_of(problem: Problem, name: Split) -> Batch:
     """Return a split; raise a clear error if the problem lacks it."""
     try:
         return problem.split(name)
+    # a problem of one's own may keep its splits in a mapping or in a list
     except (KeyError, IndexError) as error:
         raise ConfigurationError(
             f"`{problem.name}` has no split `{name}`; a problem has train, val and test"
@@ -301,6 +304,7 @@ def some_of(
     count = count if source is None else min(count, FEW)
     if generator is not None:
         rows = torch.randperm(samples_in(problem, name), generator=generator)
+        # ascending, since mapped files and archives are read from front to back
         drawn = rows[:count].sort().values
     if source is not None:
         return source.some(count, drawn)
@@ -319,6 +323,7 @@ def shares_of(
     few, source = some_of(problem, "train", count, generator), problem.source("train")
     if source is None or not source.parts:
         return [(problem.objectives, few)]
+    # mappings by objective, which the type of a batch does not tell
     inputs: Any = few.inputs
     targets: Any = few.targets
     names = [(goal, goal.name) for goal in problem.objectives]
@@ -334,6 +339,7 @@ def hash_data(problem: Problem) -> str:
     checksum = problem.about.get("sha256")
     if checksum is not None:
         return str(checksum)
+    # against mistakes, not against forgery: 16 bytes will do
     digest = hashlib.blake2b(digest_size=16)
     for name in SPLITS:
         source = problem.source(name)
@@ -378,7 +384,9 @@ def _hash_tensors(values: Iterable[Tensor | Mapping[str, Tensor]]) -> str:
     digest = hashlib.blake2b(digest_size=16)
 
     def add(tensor: Tensor) -> Tensor:
+        # with shape and type: the same bytes may be other numbers
         digest.update(f"{tuple(tensor.shape)} {tensor.dtype} ".encode())
+        # as bytes, since NumPy has no bfloat16
         digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
         return tensor
 

@@ -76,8 +76,10 @@ def table(
     (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 'yes')
     """
     path = Path(data)
+    # files for val and test have the format of the first one
     read = partial(read_table, separator=separator, decimal=decimal, encoding=encoding)
     frame = read(path)
+    # a wrong separator leaves one wide column
     if frame.shape[1] < 2:
         raise DataError(
             "a table must have several columns, found only "
@@ -95,6 +97,7 @@ def table(
         drop=drop,
         keep=keep,
         balanced=class_weight is not None,
+        # without all of its endings: `loans.csv.gz` is `loans`
         name=path.name.partition(".")[0],
         seed=split_seed,
         protocol=protocol,

@@ -26,6 +26,7 @@ AUXILIARY = ("weight", "sensitive")
 def list_targets(objectives: Sequence[Objective]) -> tuple[str, ...]:
     """Return the names of the targets that objectives compare with, then of the auxiliary ones."""
     compared = [objective.target for objective in objectives]
+    # an objective may use other names for its weights or groups
     settings = (getattr(o, name, None) for o in objectives for name in AUXILIARY)
     auxiliary = [name for name in settings if isinstance(name, str)]
     return tuple(dict.fromkeys([*compared, *auxiliary, *AUXILIARY]))
@@ -56,6 +57,7 @@ class Fields:
 
     def batch(self, item: object) -> Batch:
         """Convert an item to a batch."""
+        # a dataset may make batches of its own
         if isinstance(item, Batch):
             return item
         parts = self._split_item(item)
@@ -94,6 +96,7 @@ class Fields:
     def _find_targets(self, parts: Mapping[Key, Any]) -> dict[str, Key]:
         """Return the keys of the targets, by their names in objectives."""
         if self.targets is not None:
+            # a position is no name, so the target takes the one that the objectives use
             only_name = self.wanted[0] if isinstance(self.targets, int) else None
             return self._name_keys(self.targets, parts, "targets", only_name)
         named = {name: name for name in self.wanted if name in parts}
@@ -142,6 +145,7 @@ class Fields:
     def _to_tensor(self, part: object, key: Key) -> Tensor:
         if isinstance(part, Tensor):
             return part
+        # one message for both ways to fail
         refusal = DataError(
             f"{self.where} must yield tensors, found {type(part).__name__} in `{key}`: convert it "
             'in the dataset (`with_format("torch")` of Hugging Face\'s) or in `collate`'
@@ -157,6 +161,7 @@ class Fields:
         inputs = batch.inputs if isinstance(batch.inputs, Mapping) else {"inputs": batch.inputs}
         parts = {**inputs, **{f"target {name}": part for name, part in batch.targets.items()}}
         shapes = {name: tuple(part.shape) for name, part in parts.items()}
+        # an empty shape is that of a number, which has no axis of samples
         if not all(shapes.values()) or len({shape[0] for shape in shapes.values()}) > 1:
             described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
             raise DataError(
@@ -201,6 +206,7 @@ class BatchChecks:
         labels: Mapping[str, LabelRange],
     ) -> None:
         self._where, self._labels = where, labels
+        # NaN is allowed where it stands for a missing target
         self._may_lack = {goal.target for goal in objectives if goal.missing is not None}
         self._first: dict[str, tuple[torch.dtype, torch.Size]] | None = None
         self._difference: str | None = None  # of the sizes of the last batch from the first
@@ -233,6 +239,7 @@ class BatchChecks:
 
     def _check_shapes(self, parts: Mapping[str, Tensor], title: str) -> None:
         shapes = {name: (part.dtype, part.shape[1:]) for name, part in parts.items()}
+        # of this batch alone: its errors have nothing to do with the sizes of earlier ones
         self._difference = None
         if self._first is None or shapes == self._first:
             self._first = self._first or shapes
@@ -273,6 +280,7 @@ def get_label_range(objective: Objective, outputs: Outputs, targets: Targets) ->
 def check_labels(labels: Tensor, allowed: LabelRange, target: str, where: str) -> None:
     """Raise for labels beyond the classes, which are fatal in a kernel of a GPU."""
     classes, ignored = allowed
+    # 0 is a valid class, so that the label for "missing" passes
     if ignored is not None:
         labels = torch.where(labels == ignored, 0, labels)
     low, high = int(labels.min()), int(labels.max())

@@ -44,6 +44,7 @@ def make_source(
     where = fields.where
     if isinstance(data, DataLoader):
         return _read_loader(data, fields, samples)
+    # text is iterable too, letter by letter
     if isinstance(data, str | bytes) or not (_is_indexable(data) or isinstance(data, Iterable)):
         raise ConfigurationError(
             f"{where} must be a dataset, a loader or an iterable of batches, found {data!r}"
@@ -51,6 +52,7 @@ def make_source(
     if _is_indexable(data):
         _refuse_samples(samples, where)
         return Indexed(data, fields, options)
+    # an iterator returns itself, and would be empty in the second epoch
     if iter(data) is data:
         raise ConfigurationError(
             f"{where} must be iterable more than once, found {type(data).__name__}, which can be "
@@ -69,6 +71,7 @@ def make_source(
             options=options,
             inexact=inexact,
         )
+    # it yields batches itself, which `batch_size=None` passes on as they are
     if options.workers and isinstance(data, IterableDataset):
         data = DataLoader(data, batch_size=None, num_workers=options.workers)
     return _read_batches(data, fields, samples, inexact)
@@ -77,6 +80,7 @@ def make_source(
 def holds_tensors(data: Any) -> bool:
     """Return True if a dataset is tensors in memory, which no transform changes."""
     if isinstance(data, DataLoader):
+        # a collate function may change samples, and another sampler their order or number
         plain = ReadOptions.from_loader(data).collate is None and _find_order(data) == "shuffled"
         return plain and data.batch_size is not None and holds_tensors(data.dataset)
     return isinstance(data, TensorDataset) or (
@@ -91,6 +95,7 @@ def _read_loader(loader: DataLoader[Any], fields: Fields, samples: int | None) -
         _refuse_samples(samples, fields.where)
         replicas, shuffled = None, order == "shuffled"
         if isinstance(loader.sampler, DistributedSampler):
+            # a loader's batch is the share of one process; ours is that of all together
             replicas, shuffled = loader.sampler.num_replicas, loader.sampler.shuffle
         return Indexed(
             loader.dataset,
@@ -113,6 +118,7 @@ def _read_batches(data: Any, fields: Fields, samples: int | None, inexact: str |
     wanted = _count_samples(samples, batches, fields.where)
     size = getattr(data, "batch_size", None)
     if not isinstance(size, int):
+        # a list of batches has no size of its own, so the first one tells
         size = len(Iterated(data, fields, 1, batch_size=1, one_pass=True, inexact=None).first())
     count = wanted * size if one_pass else wanted
     return Iterated(data, fields, count, batch_size=size, one_pass=one_pass, inexact=inexact)
@@ -123,12 +129,14 @@ def _find_order(loader: DataLoader[Any]) -> str | None:
     sampler = loader.sampler
     if isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
         return None
+    # a batch sampler defined elsewhere may do anything
     if type(loader.batch_sampler).__module__ != "torch.utils.data.sampler":
         return None
     if type(sampler) is RandomSampler:
         # with replacement, or of some samples only, an epoch is no permutation
         complete = not sampler.replacement and sampler.num_samples == _get_length(loader.dataset)
         return "shuffled" if complete else None
+    # `type`, not `isinstance`: a subclass may draw in another way
     if type(sampler) is SequentialSampler:
         return "in order"
     return "distributed" if type(sampler) is DistributedSampler else None
@@ -150,6 +158,7 @@ def _yields_samples(data: Any) -> bool:
 
     WebDataset's loader is an `IterableDataset` too, and gives batches as torch's loader does.
     """
+    # by name: Hugging Face's class is not torch's, and its package need not be imported
     names = {kind.__name__ for kind in type(data).__mro__}
     return "IterableDataset" in names and "WebLoader" not in names
 
@@ -157,6 +166,7 @@ def _yields_samples(data: Any) -> bool:
 def _get_length(data: Any) -> int | None:
     try:
         return len(data)
+    # a `__len__` that only refuses raises either
     except (TypeError, NotImplementedError):
         return None
 
@@ -258,6 +268,7 @@ class DataProblem(Problem):
             raise unknown("epoch", self.epoch, ("longest", "shortest"))
         if type(self.workers) is not int or self.workers < 0:
             raise ConfigurationError(f"`workers` must be 0 or more, found {self.workers!r}")
+        # all splits now: a mistake in `test` must not come up after the training
         for name in SPLITS:
             self.source(name)
         if not self.input_shape:
@@ -268,6 +279,7 @@ class DataProblem(Problem):
         if name not in self.kept:
             self.kept[name] = self._make_source(name)
             if name == "train":
+                # already set where the split was read into memory, and no source is left to ask
                 self.kept.setdefault("batch_size", getattr(self.kept[name], "batch_size", None))
         source = self.kept[name]
         return None if isinstance(source, Batch) else source
@@ -327,6 +339,7 @@ class DataProblem(Problem):
                 f"{self._where(name)} has a source for each objective, found none for "
                 f"{' and '.join(absent)}: add it, or give one source for all"
             )
+        # metrics are computed only where a split is evaluated
         if self.metrics and name != "train":
             raise refuse_metrics(self._where(name))
         parts = {
@@ -342,11 +355,13 @@ class DataProblem(Problem):
         options = ReadOptions(workers=self.workers, collate=self.collate)
         # a split that is only evaluated is read to its end, whatever its number of samples
         samples = self.samples if name == "train" else None if has_length(data) else 1
+        # a loader has settings of its own
         if isinstance(data, DataLoader):
             options = ReadOptions()
         return make_source(data, fields, options, samples, batched=self.batched)
 
     def _find_input_shape(self) -> tuple[int, ...]:
+        # val rather than train, whose transforms may be slow or random
         source = self.source("val")
         if source is None:
             return tuple(first(self.split("val").inputs).shape[1:])

@@ -18,6 +18,7 @@ from paretocosmos.io.formatting import format_bytes
 from paretocosmos.types import Batch, map_tensors
 
 Collate = Callable[[Any], Any]
+# Seeds stay within signed 64-bit numbers.
 SEEDS = 2**63
 # A prime, so that batches and samples do not lead to the same seed.
 SEED_STEP = 1_000_000_007
@@ -51,6 +52,7 @@ class ReadOptions:
         return cls(
             workers,
             None if is_default else loader.collate_fn,
+            # torch refuses these settings where there are no workers
             loader.prefetch_factor if workers else None,
             loader.worker_init_fn,
             loader.multiprocessing_context if workers else None,
@@ -148,6 +150,7 @@ class _Collator:
     collate: Collate | None
 
     def __call__(self, samples: Any) -> Any:
+        # passed on to the training process, which raises
         if isinstance(samples, ReadFailure):
             return samples
         try:
@@ -168,8 +171,10 @@ def collate_samples(samples: Sequence[Any], collate: Collate | None) -> Any:
 def explain_loader_error(where: str, error: Exception) -> DataError:
     """Return the error about a loader that failed, from the last line of its message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # torch puts the traceback of a worker into the message, with the reason in its last line
     worker = next((line for line in lines if "worker" in line.lower()), "")
     message = lines[-1] if lines else ""
+    # a worker that is killed closes its pipe
     if isinstance(error, ConnectionError | EOFError) or reports_dead_worker(error):
         return DataError(
             f"a worker process that reads {where} has died ({worker or message}): it may have run "
@@ -231,6 +236,7 @@ def _seeded(seed: int) -> AbstractContextManager[None]:
 
 
 def _get_states() -> tuple[Any, ...]:
+    # of the CPU alone, where transforms draw
     return torch.default_generator.get_state(), random.getstate(), np.random.get_state()
 
 
@@ -243,6 +249,7 @@ def _set_states(states: tuple[Any, ...]) -> None:
 def _seed_all(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     random.seed(seed)
+    # NumPy takes no larger seeds
     np.random.seed(seed % 2**32)
 
 
@@ -259,6 +266,7 @@ class Rereadable(ABC):
 
     def held(self, most: int) -> Batch | str:
         """Return all samples as one batch, which is kept; or the reason why not."""
+        # a refusal holds for its limit: with more room it is tried again
         if self._kept is None or (isinstance(self._kept, str) and most > self._tried):
             self._kept, self._tried = self._read_all(most), most
         return self._kept
@@ -269,6 +277,7 @@ class Rereadable(ABC):
         size = 0
         for batch in self.once():
             size += count_bytes(batch)
+            # at once: a huge split must not be read to its end for nothing
             if size > most:
                 return f"{self.where} takes more than {format_bytes(most)} in memory"
             batches.append(batch)

@@ -51,6 +51,7 @@ class ByObjective:
 
     def __init__(self, parts: Mapping[str, Source], length: Length, where: str) -> None:
         self.parts, self.where = parts, where
+        # in steps, not samples: batches may differ in size between the sources
         steps = {name: part.samples / (part.batch_size or 1) for name, part in parts.items()}
         choose = max if length == "longest" else min
         lead = parts[choose(steps, key=lambda name: steps[name])]
@@ -58,6 +59,7 @@ class ByObjective:
         self.shuffled = True
         self.replicas: int | None = 1
         self.inexact = next((p.inexact for p in parts.values() if p.inexact is not None), None)
+        # batches of a dataset have the training's size, those of a loader its own
         if len({part.batch_size is None for part in parts.values()}) > 1:
             raise ConfigurationError(
                 f"the parts of {where} must be all loaders or all datasets, found both: wrap the "
@@ -78,6 +80,7 @@ class ByObjective:
             streams = {}
             for name, part in self.parts.items():
                 sizes = [part.batch_size or piece.numel() for piece in pieces]
+                # rounded up: a short source goes round until the epoch is over
                 rounds = -(-sum(sizes) // part.samples)
                 orders = [
                     torch.randperm(part.samples, generator=generator)
@@ -86,6 +89,7 @@ class ByObjective:
                     for _ in range(rounds)
                 ]
                 batches = part.read(torch.cat(orders)[: sum(sizes)].split(sizes), pin=pin)
+                # closed even where the training stops early: workers must not go on reading
                 streams[name] = stack.enter_context(closing(batches))
             for _ in pieces:
                 yield _combine({name: next(batches) for name, batches in streams.items()})
@@ -106,6 +110,7 @@ class ByObjective:
 
     def some(self, count: int, rows: Tensor | None = None) -> Batch:
         """Return the first samples of each, by objective."""
+        # not `rows`: an index into one source means nothing in another
         return _combine({name: source.some(count) for name, source in self.parts.items()})
 
     def end(self) -> None:
@@ -159,6 +164,7 @@ class Indexed(Rereadable):
             least = "one at least" if not self._rows else f"{batch_size} for a batch"
             raise DataError(f"{self.where} has {self._rows or 'no'} samples: it needs {least}")
         self._seed, self._order = 0, Order()
+        # made at the first use, so that no workers start in vain; with whether it pins memory
         self._loader: tuple[DataLoader[Any], bool] | None = None
 
     def begin(self, seed: int, epoch: int) -> None:
@@ -171,14 +177,17 @@ class Indexed(Rereadable):
             generator = torch.Generator().manual_seed(self._seed)
             chosen = torch.randperm(self._rows, generator=generator)
             pieces = [chosen[piece] for piece in pieces]
+        # kept, since workers are expensive to start; only `pin` cannot be changed later
         if self._loader is None or self._loader[1] != pin:
             loader = self.options.make_loader(self.dataset, self._order, pin=pin, keep=True)
             self._loader = loader, pin
+        # the loader asks its sampler anew in every epoch
         self._order.batches, self._order.seed = pieces, self._seed
         yield from self._batches(self._loader[0])
 
     def once(self) -> Iterator[Batch]:
         """Yield all samples in order, with the same random numbers every time."""
+        # with a loader of its own, since an epoch of the training may be under way
         order = Order()
         order.batches = torch.arange(self._rows).split(self.batch_size or DEFAULT_BATCH)
         loader = self.options.make_loader(self.dataset, order, pin=False, keep=False)
@@ -187,6 +196,7 @@ class Indexed(Rereadable):
     def some(self, count: int, rows: Tensor | None = None) -> Batch:
         """Return rows, read in this process."""
         indices = range(min(count, self._rows)) if rows is None else rows.tolist()
+        # the seed 0: a look at the data is the same every time, and draws nothing from the training
         samples = SeededReader(self.dataset).__getitems__([0, *indices])
         if isinstance(samples, ReadFailure):
             raise samples.to_error(self.where)
@@ -252,6 +262,7 @@ class Iterated(Rereadable):
         self.samples = samples
         self.batch_size, self.inexact = batch_size, inexact
         self._one_pass, self._options, self._epoch = one_pass, options, 0
+        # the pass that an epoch may leave unfinished
         self._endless: Iterator[Batch] | None = None
 
     def begin(self, seed: int, epoch: int) -> None:
@@ -262,16 +273,19 @@ class Iterated(Rereadable):
     def _seed_stream(self, seed: int, epoch: int) -> None:
         sampler = getattr(self.stream, "sampler", None)
         batches = getattr(self.stream, "batch_sampler", None)
+        # whatever may draw: a loader, its samplers and its dataset
         for part in (self.stream, sampler, batches, getattr(self.stream, "dataset", None)):
             generator = getattr(part, "generator", None)
             if isinstance(generator, torch.Generator):
                 generator.manual_seed(seed)
+            # `DistributedSampler` and Hugging Face's streams shuffle by the epoch
             set_epoch: Any = getattr(part, "set_epoch", None)
             if callable(set_epoch):
                 set_epoch(epoch)
 
     def read(self, pieces: Sequence[Tensor], *, pin: bool = False) -> Generator[Batch]:
         """Yield as many batches as there are pieces; after its last batch it begins anew."""
+        # the last piece may be short
         size = max((piece.numel() for piece in pieces), default=1)
         if not self._one_pass:
             self._endless = self._endless or self._repeat(size, pin=pin)
@@ -297,6 +311,7 @@ class Iterated(Rereadable):
         draws, batches, samples = SeededDraws(0), 0, 0
         self._seed_stream(0, 0)
         while True:
+            # only while it reads: the caller's own draws between batches are left alone
             with draws:
                 batch = next(stream, None)
             if batch is None:
@@ -333,6 +348,7 @@ class Iterated(Rereadable):
         """Return the first batch."""
         for batch in self.once():
             return batch
+        # not reached: `once` refuses an empty stream
         raise AssertionError
 
     def end(self) -> None:
@@ -341,6 +357,7 @@ class Iterated(Rereadable):
 
     def _repeat(self, size: int, *, pin: bool) -> Iterator[Batch]:
         while True:
+            # a stream without a batch would be repeated for ever
             empty = True
             for batch in self._batches(size, pin=pin):
                 empty = False
@@ -397,6 +414,7 @@ def _get_shapes(batch: Batch) -> object:
     shapes: list[object] = []
 
     def add(tensor: Tensor) -> Tensor:
+        # without the first axis, since the last batch may be short
         shapes.append((tensor.dtype, tensor.shape[1:]))
         return tensor
 

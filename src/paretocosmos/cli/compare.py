@@ -85,8 +85,8 @@ def compare(
             _save_picture(comparison)
     except KeyboardInterrupt:
         folder = folders[-1].parents[1] if folders else out
-        kept = "finished epochs are saved" if folders else "no epoch is finished yet"
-        raise options.end_interrupted(folder, kept) from None
+        saved_note = "finished epochs are saved" if folders else "no epoch is finished yet"
+        raise options.end_interrupted(folder, saved_note) from None
     if as_json:
         print_json(comparison.to_dict())
     else:

@@ -112,8 +112,10 @@ def print_hanging(console: Console, head: str, text: str, indent: int) -> None:
     """
     body = Text.from_markup(text)
     width = max(console.width - indent, 1)
-    first, *others = body.divide(_find_breaks(body.plain, width) if console.is_terminal else [])
-    lines = [Text.from_markup(head) + first, *(Text(" " * indent) + line for line in others)]
+    first, *further_lines = body.divide(
+        _find_breaks(body.plain, width) if console.is_terminal else []
+    )
+    lines = [Text.from_markup(head) + first, *(Text(" " * indent) + line for line in further_lines)]
     for line in lines:
         line.rstrip()
         console.print(line, soft_wrap=True)

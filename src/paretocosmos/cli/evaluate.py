@@ -126,11 +126,11 @@ def print_front(front: Front, problem: Problem | None = None) -> None:
     weights = front.names[:1] if front.objectives == 2 else front.names
     plain = [name for name in find_plain_metrics(problem, front) if name not in front.names]
     # misclassification is 1 - accuracy, which is listed
-    others = [name for name in front.metrics if name not in (*plain, "misclassification")]
+    further_metrics = [name for name in front.metrics if name not in (*plain, "misclassification")]
     heads = [f"weight on {measures[name].label}" for name in weights]
     room = console.width - sum(map(_measure_column, heads)) - _measure_column("dominated")
     columns = {}
-    for name in (*front.names, *plain, *others):
+    for name in (*front.names, *plain, *further_metrics):
         head = _format_head(measures[name])
         room -= _measure_column(head)
         if room >= 0 or name in front.names:
@@ -148,7 +148,7 @@ def print_front(front: Front, problem: Problem | None = None) -> None:
     print_table(console, table)
     names = "; ".join(f"{measures[name].label}: {name}" for name in columns)
     print_markup(console, f"[dim]names of the columns: {escape(names)}[/]")
-    absent = [name for name in (*plain, *others) if name not in columns]
+    absent = [name for name in (*plain, *further_metrics) if name not in columns]
     if absent:
         print_markup(console, escape(f"no room for {', '.join(absent)}: see them with --json"))
 

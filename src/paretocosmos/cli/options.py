@@ -206,8 +206,8 @@ def collect_criteria(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def format_options(**values: object) -> list[object]:
     """Return the options that were given as words of a command line."""
-    given = {name: value for name, value in values.items() if value is not None}
-    return [word for name, value in given.items() for word in (f"--{name}", value)]
+    given_values = {name: value for name, value in values.items() if value is not None}
+    return [word for name, value in given_values.items() for word in (f"--{name}", value)]
 
 
 def parse_setting(text: str) -> tuple[str, str]:
@@ -263,17 +263,17 @@ def parse_named_numbers(option: str, texts: list[str] | None) -> dict[str, float
     return numbers
 
 
-def end_interrupted(folder: Path | None, kept: str) -> typer.Exit:
+def end_interrupted(folder: Path | None, saved_note: str) -> typer.Exit:
     """Print how to continue a training that Ctrl-C stopped, and return its exit.
 
     Args:
         folder: the folder to continue from; `None` if there is none yet.
-        kept: a sentence on what has been saved.
+        saved_note: a clause on what has been saved.
     """
     if folder is None:
         print_note("interrupted before the end of the first epoch: start again")
     else:
-        print_note(f"interrupted; {kept}: continue with --out {folder} --resume")
+        print_note(f"interrupted; {saved_note}: continue with --out {folder} --resume")
     return typer.Exit(130)
 
 

@@ -77,8 +77,8 @@ def report(
         if any(experiment.missing for experiment in result.experiments)
     ]
     if incomplete:
-        given = format_options(out=out, seeds=seeds, epochs=epochs)
-        print_next_command("reproduce", incomplete[0], *given)
+        same_options = format_options(out=out, seeds=seeds, epochs=epochs)
+        print_next_command("reproduce", incomplete[0], *same_options)
     else:
         print_next_command("list", "recipes")
 

@@ -108,8 +108,8 @@ def train(
     except KeyboardInterrupt:
         # several seeds have a folder each, inside the one to continue
         folder = (folders[-1].parent if several else folders[-1]) if folders else out
-        kept = "the last checkpoint is kept" if folders else "no epoch is finished yet"
-        raise options.end_interrupted(folder, kept) from None
+        saved_note = "the last checkpoint is kept" if folders else "no epoch is finished yet"
+        raise options.end_interrupted(folder, saved_note) from None
     if several:
         print_json([summarize_run(run) for run in runs]) if as_json else print_runs(runs)
     else:

@@ -203,8 +203,8 @@ def _evaluate_at_threshold(run: Run, problem: Problem, threshold: float) -> tupl
     )
 
 
-def _has_same_inputs(run: Run, other: Run) -> bool:
-    return run.table == other.table and run.record["input_shape"] == other.record["input_shape"]
+def _has_same_inputs(run: Run, first: Run) -> bool:
+    return run.table == first.table and run.record["input_shape"] == first.record["input_shape"]
 
 
 def _collect_answers(

@@ -171,12 +171,12 @@ def _build_group_outcomes(problem: TabularProblem, groups: Sequence[str]) -> Ite
         make_cells(f"of 100 WHO {truth}, # are found", (1,), "positive"),
         larger=True,
     )
-    others = "other WHO" if words.groups else "others WHO"
+    rest_of_group = "other WHO" if words.groups else "others WHO"
     yield Outcome(
         f"Wrongly {predicted}",
         f"Of 100 in a group for whom it is not true, how many are {predicted}.",
         "fpr_gap",
-        make_cells(f"of 100 {others}, # are wrongly {predicted}", (0,), "positive"),
+        make_cells(f"of 100 {rest_of_group}, # are wrongly {predicted}", (0,), "positive"),
         larger=False,
     )
     everybody = Cell("all", "# of 100 answers are wrong", 0, 0, (0, 1), "wrong")

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 PALE = 0.3  # opacity of the seeds after the first
 # How much larger points without a line are drawn: of a method of one point, of one per objective.
+# A single point has to be found among the lines of the others.
 LONE, APART = 3.2, 1.8
 
 
@@ -92,7 +93,9 @@ class Method:
 
 def compute_box(methods: list[Method]) -> tuple[Array, Array]:
     """Return the limits of the panels, by the methods that have fronts if there are any."""
+    # points far apart would stretch the panel until the fronts are dots
     several = [m for m in methods if not (m.is_point or m.ideal)]
+    # in this order, so that something decides even if no method has a front
     leading = several or [m for m in methods if not m.ideal] or methods
     beside, always = [m.points for m in methods], [m.ideals for m in methods]
     # a front of one point says nothing of how far the others may lie
@@ -104,9 +107,11 @@ def draw_methods(
     axes: "Axes", methods: list[Method], pair: tuple[int, int], box: tuple[Array, Array]
 ) -> None:
     """Draw methods in two of their objectives, points outside the box at its border."""
+    # one box for all pairs, so that panels of a grid share their axes
     low, high = box[0][list(pair)], box[1][list(pair)]
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     for method in methods:
+        # the first seed is drawn with the marks that the legend shows
         for number, front in enumerate(method.fronts):
             _draw_front(axes, method, front, pair, first=number == 0)
         _draw_outside(axes, method, method.points[:, pair], low, high)
@@ -154,9 +159,11 @@ def _draw_front(
 
 def _draw_outside(axes: "Axes", method: Method, points: Array, low: Array, high: Array) -> None:
     """Draw a small triangle at the border for every point outside, in its direction."""
+    # -1, 0 or 1 on each axis: eight directions, a triangle for each
     side = np.where(points > high, 1, 0) - np.where(points < low, 1, 0)
     for toward in np.unique(side[side.any(axis=1)], axis=0):
         x, y = np.clip(points[(side == toward).all(axis=1)], low, high).T
+        # matplotlib turns markers counterclockwise, in degrees
         turn = round(np.degrees(np.arctan2(toward[1], toward[0])))
         axes.scatter(
             x,
@@ -177,6 +184,7 @@ def _draw_ideal(axes: "Axes", method: Method, point: Array, *, first: bool) -> N
     x, y = point
     colour = method.look.colour
     if first:
+        # up to the border, which the limits set by `draw_methods` have fixed
         right, top = axes.get_xlim()[1], axes.get_ylim()[1]
         axes.plot([x, x, right], [top, y, y], color=colour, linewidth=0.7, linestyle=(0, (5, 4)))
         axes.lines[-1].set(zorder=1.5, label=f"{method.name} ideal lines")
@@ -202,6 +210,7 @@ def legend_title(fronts: Mapping[str, Sequence[Front]]) -> str:
     """Return the title of the legend: the reference point, and the number of seeds."""
     reference = next(iter(fronts.values()))[0].reference
     point = ", ".join(f"{value:g}" for value in reference)
+    # methods may have been trained with different numbers of seeds
     counts = {len(seeds) for seeds in fronts.values()}
     seeds = f"{min(counts)} seeds" if len(counts) == 1 else f"up to {max(counts)} seeds"
     spread = f"\nmean ± deviation of {seeds}" if max(counts) > 1 else ""
@@ -215,6 +224,7 @@ def create_legend(
     handles, outside = [], 0
     for method in methods:
         colour, shape, size = method.look
+        # a method that failed must not vanish from the picture without a word
         if not method.fronts:
             handles.append(
                 create_handle(f"{_legend_name(method)}\nnot one finite value", colour, shape, size)
@@ -223,6 +233,7 @@ def create_legend(
         seeds = fronts[method.name]
         count = int(method.outside(*box).sum())
         lost = len(seeds) - len(method.fronts)
+        # of all seeds, also those without finite points, which are worth 0
         numbers = format_mean([compute_volume(front) for front in seeds])
         numbers += f", {count} outside" if count else ""
         numbers += f", {lost} not finite" if lost else ""
@@ -252,6 +263,7 @@ def create_legend(
 def _legend_name(method: Method) -> str:
     """Return a method's name, shortened at its start, where names of modules are alike."""
     name = shorten_text(method.name, len(method.name))
+    # of `package.module:Class` the end tells methods apart
     name = name if len(name) <= WIDTH else f"…{name[1 - WIDTH :]}"
     # matplotlib hides entries with a leading underscore
     return f" {name}" if name.startswith("_") else name
@@ -288,6 +300,7 @@ def comparison_figure(
     drawn = [method for method in methods if method.fronts]
     with open_sheet(title) as figure:
         box = compute_box(drawn)
+        # also of methods without a finite point, which are not drawn
         entries = create_legend(methods, fronts, box)
         draw = _draw_pair if drawn[0].fronts[0].objectives == 2 else _draw_grid
         draw(figure, drawn, box)
@@ -332,6 +345,7 @@ def _build_methods(fronts: Mapping[str, Sequence[Front]], ideal: Collection[str]
     for name in ideal:
         if name not in fronts:
             raise unknown("method in `ideal`", name, fronts)
+    # checked together, so that the error names two methods and not two seeds
     all_fronts = [front for seeds in fronts.values() for front in seeds]
     check_same_objectives(all_fronts)
     for front in all_fronts:
@@ -382,6 +396,7 @@ def _draw_grid(figure: "Figure", methods: list[Method], box: tuple[Array, Array]
             axes = figure.add_subplot(grid[row, column], label=f"front {column} {row + 1}")
             format_axes(axes, labels[column], labels[row + 1])
             draw_methods(axes, methods, (column, row + 1), box)
+            # inner panels share the labels of the left column and the bottom row
             axes.label_outer()
 
 
@@ -401,5 +416,6 @@ def _draw_legend(figure: "Figure", entries: list["Line2D"], title: str, objectiv
     # the size of a legend is known once it is laid out
     figure.draw_without_rendering()
     needed = np.array(legend.get_window_extent().size) / figure.dpi + 0.25
+    # the part of the figure that is free for the legend: the corner above the diagonal of the grid
     share = (1.0, 1.0) if objectives == 2 else (free / size, (size - free) / size)
     figure.set_size_inches(*np.maximum(figure.get_size_inches(), needed / share))

@@ -58,6 +58,7 @@ def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
     for front, mark in zip(fronts, cycle(MARKS)):
         if has_line(front):
             x, y = sort_points(front.values[front.non_dominated]).T
+            # below the points, so that it does not cross them out
             main.plot(x, y, mark.line, color=MUTED, linewidth=0.9, zorder=2)
     _draw_fan(figure.add_subplot(grid[0, 1], label="rays"), fronts)
     if shares:
@@ -98,6 +99,7 @@ def format_axes(axes: "Axes", across: str, up: str) -> None:
 
 def pad_limits(low: Array, high: Array) -> tuple[Array, Array]:
     """Return the limits of a panel around values; a front of one value gets some width."""
+    # relative, since losses differ in scale; identical limits would make matplotlib warn
     flat = high - low <= 1e-9 * np.maximum(np.abs(high), np.abs(low))
     pad = np.where(flat, np.maximum(0.05 * np.abs(high), 1e-3), 0.06 * (high - low))
     return low - pad, high + pad
@@ -106,6 +108,7 @@ def pad_limits(low: Array, high: Array) -> tuple[Array, Array]:
 def _draw_points(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) -> None:
     """Draw the points of one front, dominated ones faded and underneath."""
     (x, y), colour = front.values.T[list(pair)], ray_colours(front.rays)
+    # two calls, since `scatter` takes one z-order for all of its points
     keep = front.non_dominated
     for select, shade, order, kind in (
         (~keep, fade_colour(colour[~keep]), 3, "dominated"),
@@ -120,6 +123,7 @@ def _draw_points(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) 
             edgecolors="white" if mark.filled else shade.tolist(),
             linewidths=0.5 if mark.filled else 1.1,
             zorder=order,
+            # a point on the border is shown in full
             clip_on=False,
             label=f"{front.split} {kind}",
         )
@@ -130,6 +134,7 @@ def _draw_ideal(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) -
     x, y = ideal(front)[list(pair)]
     colour, size = (INK if mark.filled else "white"), STAR * mark.size
     axes.scatter(x, y, marker="*", s=size, facecolors=colour, edgecolors=INK, linewidths=0.8)
+    # above the points of its own front
     axes.collections[-1].set(zorder=5, clip_on=False, label=f"{front.split} ideal")
 
 
@@ -217,6 +222,7 @@ def draw_star(axes: "Axes", fronts: list[Front], names: list[str]) -> None:
     outline = np.concatenate([corners, corners[:1]])
     axes.plot(*outline.T, color=HAIRLINE, linewidth=0.8, zorder=1)
     rays = unique_rays(fronts)
+    # barycentric coordinates: a ray is the mean of the corners weighted by its entries
     across, up = (rays @ corners).T
     axes.scatter(across, up, s=14, c=ray_colours(rays), linewidths=0, zorder=2)
     for name, (x, y), colour in zip(names, corners, ray_colours(np.eye(objectives)), strict=True):
@@ -244,6 +250,7 @@ def draw_shares(axes: "Axes", front: Front) -> None:
     """Draw a line for each group: the share predicted positive over the share of errors."""
     wrong, shade = 100 * (1 - front.metrics["accuracy"]), ray_colours(front.rays)
     groups = [name for name in front.metrics if name.startswith(PREFIX)]
+    # its name stands above the line, the others below theirs, so that they do not collide
     highest = max(groups, key=lambda name: float(front.metrics[name][0]))
     for name, shape in zip(groups, SHAPES, strict=False):
         share = 100 * front.metrics[name]
@@ -351,6 +358,7 @@ def _create_legend(fronts: list[Front]) -> list["Line2D"]:
         )
         if has_only_corners(front.rays):
             text = f"{label}: ideal point, {ideal_hypervolume(front):.4f}"
+            # a copy keeps the colours of the points, since it stands for the same networks
             handles.append(copy.copy(handles[-1]))
             handles[-1].set(marker="*", markersize=math.sqrt(STAR * mark.size), label=text)
             handles[-1].set_markeredgewidth(0.8)
@@ -362,6 +370,7 @@ def _create_legend(fronts: list[Front]) -> list["Line2D"]:
 def _title_fronts(fronts: list[Front]) -> list[str]:
     """Return the split of each front; if they are equal, its method, its seed or its number."""
     sources = [{**front.provenance, "split": front.split} for front in fronts]
+    # the first of these that tells all fronts apart
     for key in ("split", "method", "seed"):
         titles = [shorten_text(str(source.get(key, "")), 40) for source in sources]
         if all(titles) and len(set(titles)) == len(titles):

@@ -59,6 +59,7 @@ def intuition_figure(
     with open_sheet(title) as figure:
         places = [Panel(k, panel.front, (rows or {}).get(k, "")) for k, panel in drawn.items()]
         columns = max(Counter(panel.row for panel in places).values(), default=1)
+        # square panels, since equal axes would leave the rest of an oblong one empty
         wide = 9.6 / columns  # all of them as wide as any sheet
         panel_axes = place_panels(figure, places, columns=columns, size=(wide, wide), foot=0.6)
         for axes, panel in zip(panel_axes, drawn.values(), strict=True):
@@ -71,10 +72,12 @@ def _draw_known(axes: "Axes", panel: Known) -> None:
     """Draw one training; equal axes keep angles as they are."""
     front, exact = panel
     points = np.concatenate([front.values, exact])
+    # from the origin, where all rays begin
     size = 1.06 * float(points.max())
     axes.plot(*exact.T, color=MUTED, linewidth=2.2, alpha=0.35, zorder=2, label="true front")
     shades = ray_colours(front.rays)
     for ray, shade in zip(front.rays, shades, strict=True):
+        # up to the border of the square: the larger entry reaches it
         end = size * ray / ray.max()
         axes.plot([0, end[0]], [0, end[1]], color=shade, linewidth=0.6, alpha=0.45, zorder=1)
     x, y = front.values.T
@@ -89,6 +92,7 @@ def _intuition_legend() -> list["Line2D"]:
     from matplotlib.colors import to_hex
     from matplotlib.lines import Line2D
 
+    # every ray has its own colour, so the legend shows that of the middle one
     middle = ray_colours(np.array([[0.5, 0.5]]))[0]
     exact = Line2D([], [], color=MUTED, linewidth=2.2, alpha=0.35, label="the true front")
     ray = Line2D([], [], color=middle, linewidth=0.8, alpha=0.6, label="a ray")

@@ -42,9 +42,11 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
+# More panels a row would be too small to read on a page.
 COLUMNS = 3
 SIZE = (3.15, 2.75)  # of a panel, in inches
 ALONE = (5.6, 3.6)  # of one that has a row for itself
+# By the width of bold DejaVu Sans at 9 points, the font of the titles.
 LETTERS = 10.5  # of a panel's title to an inch
 FOOT = 0.75  # what title and legend take
 
@@ -83,7 +85,9 @@ def place_panels(
     if not panels:
         raise ConfigurationError("`panels` needs a front with finite values, found none")
     places = _assign_cells(panels, columns)
+    # the last cell is in the last row, but not always in the last column
     down, across = (1 + max(indices) for indices in zip(*places, strict=True))
+    # a figure of one column has room for larger panels
     width, height = ALONE if across == 1 and size == SIZE else size
     figure.set_size_inches(0.25 + width * across, foot + height * down)
     grid = figure.add_gridspec(down, across, wspace=0.03, hspace=0.05)
@@ -95,11 +99,13 @@ def place_panels(
         axes = figure.add_subplot(grid[row, column], label=panel.title)
         frame_panel(axes, panel.title, width)
         labels = names[row, column]
+        # also where there is no panel below, since `get` then gives `None`
         if names.get((row + 1, column)) != labels:
             axes.set_xlabel(f"{labels[0]}  (← better)", fontsize=8)
         if names.get((row, column - 1)) != labels:
             axes.set_ylabel(f"{labels[1]}  (← better)", fontsize=8)
         panel_axes.append(axes)
+    # tick labels differ in width, by which matplotlib would shift each label
     figure.align_labels(panel_axes)
     return panel_axes
 
@@ -108,6 +114,7 @@ def _assign_cells(panels: Sequence[Panel], columns: int) -> list[tuple[int, int]
     """Return the row and column of every panel; a row ends if it is full, or its name changes."""
     cells: list[tuple[int, int]] = []
     for number, panel in enumerate(panels):
+        # column -1 makes the first panel land in column 0
         row, column = cells[-1] if cells else (0, -1)
         full = column + 1 == columns
         ended = number > 0 and panel.row != panels[number - 1].row
@@ -130,11 +137,13 @@ def draw_legend_below(figure: "Figure", handles: Sequence["Line2D"]) -> None:
         legend = figure.legend(
             handles=handles,
             loc="outside lower left",
+            # rounded up, so that no line is left over
             ncols=-(-len(handles) // lines),
             columnspacing=1.3,
             handlelength=1.6,
             fontsize=8,
         )
+        # the width is known only once the legend exists, so it is tried and removed
         if legend.get_window_extent().width < 0.98 * figure.bbox.width:
             return
         legend.remove()
@@ -168,6 +177,7 @@ def fronts_figure(
     ['Adult', 'COMPAS']
     """
     drawn_names = (name for fronts in panels.values() for name in fronts)
+    # the names in `order` count even if they are not drawn: a method's look depends on its index
     names = list(dict.fromkeys([*order, *drawn_names]))
     check_two_objectives([front for fronts in panels.values() for front in fronts.values()])
     drawn = {
@@ -178,11 +188,13 @@ def fronts_figure(
         ]
         for panel, fronts in panels.items()
     }
+    # a panel without a finite point has no limits
     drawn = {panel: methods for panel, methods in drawn.items() if methods}
     with open_sheet(title) as figure:
         places = [Panel(k, m[0].fronts[0], (rows or {}).get(k, "")) for k, m in drawn.items()]
         panel_axes = place_panels(figure, places)
         for axes, methods in zip(panel_axes, drawn.values(), strict=True):
+            # limits of its own for every panel: problems differ in scale
             draw_methods(axes, methods, (0, 1), compute_box(methods))
         draw_legend_below(figure, _methods_legend(drawn, names))
     return figure
@@ -199,6 +211,7 @@ def _methods_legend(drawn: Mapping[str, list[Method]], names: list[str]) -> list
     all_methods = [method for methods in drawn.values() for method in methods]
     handles = []
     for name in names:
+        # a name of `order` may be drawn in no panel
         same_method = [method for method in all_methods if method.name == name]
         if same_method:
             handles.append(
@@ -246,6 +259,7 @@ def ablation_figure(panels: Mapping[str, Grid], *, title: str = "") -> "Figure":
     }
     grids = {problem: grid for problem, grid in grids.items() if grid}
     with open_sheet(title) as figure:
+        # one look for all problems, so that rows can be compared
         looks = _penalty_looks(grids)
         rows = {problem: _group_by_alpha(grid, looks) for problem, grid in grids.items()}
         columns = max((len(row) for row in rows.values()), default=1)
@@ -255,10 +269,12 @@ def ablation_figure(panels: Mapping[str, Grid], *, title: str = "") -> "Figure":
             places += [Panel(f"{problem}, α {alpha:g}", front, problem) for alpha in row]
         panel_axes = iter(place_panels(figure, places, columns=columns, foot=0.45))
         for row in rows.values():
+            # equal limits within a row: what alpha changes has to be seen
             box = compute_box([method for methods in row.values() for method in methods])
             for number, methods in enumerate(row.values()):
                 axes = next(panel_axes)
                 draw_methods(axes, methods, (0, 1), box)
+                # the limits are equal, so the numbers of the first panel hold for all
                 axes.tick_params(labelleft=number == 0)
             key = axes.legend(handles=_penalty_legend(row), loc="upper left", fontsize=8)
             key.set(bbox_to_anchor=(1, 1), in_layout=len(row) == columns)  # else there is room
@@ -274,8 +290,10 @@ def _penalty_looks(grids: Mapping[str, Grid]) -> dict[float, Look]:
     for grid in grids.values():
         penalties = sorted({penalty for penalty, _ in grid})
         for rank, penalty in enumerate(penalties):
+            # by rank, since penalties span orders of magnitude; `max` guards a single one
             share = BRIGHTEST * (1 - rank / max(len(penalties) - 1, 1))
             colour = to_hex(colormaps["viridis"](float(np.clip(share, 0, 1))))
+            # the first problem decides, should others have other penalties
             looks.setdefault(penalty, Look(colour, SHAPES[rank % len(SHAPES)], 12.0))
     return looks
 
@@ -297,6 +315,7 @@ def _penalty_legend(row: Mapping[float, list[Method]]) -> list["Line2D"]:
     all_methods = [method for methods in row.values() for method in methods]
     by_name = {method.name: method for method in all_methods}
     handles = [create_handle(name, *method.look) for name, method in by_name.items()]
+    # every front of an ablation is a line
     for handle in handles:
         handle.set_linewidth(1.0)
     if not all(front.non_dominated.all() for method in all_methods for front in method.fronts):
@@ -327,6 +346,7 @@ def convergence_figure(
     """
     drawn = {panel: _finite_epochs(course) for panel, course in panels.items()}
     drawn = {panel: course for panel, course in drawn.items() if course}
+    # after the empty courses are gone, which have no objectives to check
     check_two_objectives([front for course in drawn.values() for _, front in course])
     with open_sheet(title) as figure:
         from matplotlib import colormaps
@@ -344,6 +364,7 @@ def convergence_figure(
                 _draw_epoch(
                     axes, front, scale.to_rgba(np.array([epoch]))[0], last=epoch == course[-1][0]
                 )
+            # dominated points of the first epochs would stretch the axes
             best = [front.values[front.non_dominated] for _, front in course]
             (left, bottom), (right, top) = pad_limits(
                 *select_limits(best, [], [course[-1][1].values])
@@ -367,6 +388,7 @@ def _finite_epochs(course: Course) -> Course:
 def _draw_epoch(axes: "Axes", front: Front, colour: Array, *, last: bool) -> None:
     """Draw one epoch: its points, and a line through the non-dominated ones."""
     keep = front.non_dominated
+    # the last front lies on top: it is the result
     order = 4 if last else 2
     if keep.sum() > 1:
         axes.plot(*sort_points(front.values[keep]).T, color=colour, linewidth=1.0, zorder=order)

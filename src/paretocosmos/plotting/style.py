@@ -76,6 +76,7 @@ class Mark(NamedTuple):
     line: Literal["-", "--", ":", "-."]
 
 
+# Sizes are areas, chosen so that the shapes look equally large; open marks show points below them.
 MARKS = (
     Mark("o", True, 30, "-"),
     Mark("D", False, 20, "--"),
@@ -110,6 +111,7 @@ def use_style() -> AbstractContextManager[None]:
     require_extra("matplotlib", "plot", "drawing a front")
     from matplotlib import style
 
+    # "default" first resets whatever STYLE does not name
     return style.context(["default", STYLE])
 
 
@@ -119,6 +121,7 @@ def ray_colours(rays: Array) -> Array:
     from matplotlib.colors import to_rgba_array
 
     total = rays.sum(axis=1, keepdims=True)
+    # a ray of zeros gets equal weights instead of NaN
     weights = np.divide(rays, total, out=np.full_like(rays, 1 / rays.shape[1]), where=total > 0)
     if rays.shape[1] == 2:
         return np.asarray(matplotlib.colormaps["viridis"](BRIGHTEST * weights[:, 1]))
@@ -144,6 +147,7 @@ def fade_colour(colour: Any) -> Array:
 
 def unique_rays(fronts: list[Front]) -> Array:
     """Return ``[N, J]``: every ray of the fronts once."""
+    # rounded, since rays that were stored as float32 differ in the last digits
     return np.unique(np.concatenate([front.rays for front in fronts]).round(9), axis=0)
 
 
@@ -160,6 +164,7 @@ def wrap_text(text: str, width: int) -> str:
     >>> wrap_text("Adult, COSMOS, batch size 64, α 0.1", 32).splitlines()
     ['Adult, COSMOS, batch size 64,', 'α 0.1']
     """
+    # no-break spaces glue phrases together, so that `wrap` can only break after commas and colons
     glued = re.sub(r"(?<![,:]) ", "\N{NO-BREAK SPACE}", text)
     fits = all(len(phrase) <= width for phrase in glued.split(" "))
     lines = wrap(glued if fits else text, width, break_on_hyphens=False)
@@ -202,6 +207,7 @@ def open_sheet(title: str) -> Iterator["Figure"]:
         yield figure
         if title:
             _set_title(figure, shorten_text(title, 180))
+        # lays the figure out: ticks would otherwise be made outside of the style
         figure.draw_without_rendering()
 
 
@@ -211,7 +217,9 @@ def _set_title(figure: "Figure", title: str) -> None:
     room = (1 - 2 * EDGE) * figure.bbox.width
     low = text.get_window_extent().height
     letters = len(title)
+    # letters differ in width, so the number that fits is found by trying
     while text.get_window_extent().width > room and letters > 1:
+        # at least one letter fewer each time, so that the loop ends
         letters = min(letters - 1, int(letters * room / text.get_window_extent().width) + 1)
         text.set_text(wrap_text(title, letters))
     more = (text.get_window_extent().height - low) / figure.dpi

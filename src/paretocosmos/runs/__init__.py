@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+# Type checkers do not follow `__getattr__`, so they see plain imports.
 if TYPE_CHECKING:
     from paretocosmos.runs.checkpoint import (
         TrainingState,
@@ -52,6 +53,8 @@ __all__ = [
     "split_runs",
 ]
 
+# The names of each module, which `__getattr__` looks through, since the modules import torch and
+# pandas, and higher ones such as `evaluation`.
 _NAMES = {
     "checkpoint": (
         "TrainingState",
@@ -82,4 +85,5 @@ def __getattr__(name: str) -> object:
     for module, names in _NAMES.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)
+    # the error that `hasattr` and `from ... import` expect
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

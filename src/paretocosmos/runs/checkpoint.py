@@ -118,13 +118,13 @@ def save_tensors(
         hashed: whether to add a hash of all that, as a tensor of bytes: safetensors writes the
             texts of a header in random order, and equal states must give equal files.
     """
-    own, header = unshare_tensors(tensors), json.dumps(numbers)
+    unshared, header = unshare_tensors(tensors), json.dumps(numbers)
     if hashed:
-        own[HASH] = _compute_hash(own, header)
+        unshared[HASH] = _compute_hash(unshared, header)
     # straight from the tensors' memory to the file: a network's checkpoint may be gigabytes
     with replace_file(path) as temporary:
         try:
-            save_file(own, temporary, metadata={HEADER: header})
+            save_file(unshared, temporary, metadata={HEADER: header})
         except SafetensorError as error:  # "Error while serializing: I/O error: File too large"
             raise OSError(one_line(error).rpartition(": ")[2]) from error
 
@@ -257,11 +257,11 @@ def _select_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tens
     return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
 
 
-def join_states(parts: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
+def join_states(states: Sequence[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
     """Join the named tensors of several networks, with their index; those of one are kept."""
-    if len(parts) == 1:
-        return parts[0]
-    return {f"{k}.{name}": value for k, part in enumerate(parts) for name, value in part.items()}
+    if len(states) == 1:
+        return states[0]
+    return {f"{k}.{name}": v for k, state in enumerate(states) for name, v in state.items()}
 
 
 CHECKPOINT = re.compile(r"epoch-(\d{1,9})\.safetensors")

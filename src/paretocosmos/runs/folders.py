@@ -34,6 +34,7 @@ def choose_folder(out: str | Path | None, name: str, *, resume: bool, what: str 
     """
     if out is not None:
         folder = user_path(out)
+        # `path_exists` raises a sentence where a parent may not be read
         if not path_exists(folder):
             return folder
         if not resume:
@@ -48,6 +49,7 @@ def choose_folder(out: str | Path | None, name: str, *, resume: bool, what: str 
         raise ConfigurationError(
             f"`resume` needs `out`, the folder of the {what} to continue"
         ).with_hint({"out": None})
+    # names of third-party code have colons, which Windows refuses
     base = Path("runs") / re.sub(r"[^\w.-]+", "-", name)
     # as files are numbered elsewhere: run, run-2, run-3
     for number in range(1, 1_000_000):
@@ -79,9 +81,11 @@ def choose_run_folders(
 
     def choose() -> list[str]:
         lead = plans[0]
+        # plans of one call differ in the seed alone
         name = f"{lead.problem.name}-{lead.configuration.label}"
         if not several:
             return [str(choose_folder(out, f"{name}-{lead.seed}", resume=resume))]
+        # the root may exist without `resume`: what counts is that none of its seeds does
         root = (
             choose_folder(None, f"{name}-seeds", resume=resume) if out is None else user_path(out)
         )
@@ -94,6 +98,7 @@ def choose_run_folders(
 
 def _ask_first(processes: Processes, decide: Callable[[], Any]) -> Any:
     """Return in every process what the first one decides, a JSON value; all raise its errors."""
+    # if every process chose, one would find that another has just created the folder
     answer = processes.together(lambda: decide() if processes.first else None)
     return json.loads(processes.broadcast_bytes(json.dumps(answer).encode()))
 
@@ -117,6 +122,7 @@ def with_resume_hint(error: ParetoCosmosError, folder: Path) -> ParetoCosmosErro
         return error
     remedy = f"the last checkpoint is kept in `{folder}`: go on from it with resume=True"
     hinted = type(error)(f"{error}; {remedy}").with_hint({**error.hints, "resume": True})
+    # the copy, too, is an error of every process, which only the first one tells
     hinted.shared = error.shared
     return hinted
 
@@ -155,6 +161,7 @@ def _find_differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield settings that differ: dotted name, value in the record, value now."""
     # the record holds more than the configuration, but inside of it every key counts
+    # flat, so that a message can name one setting in place of a nested table
     old, new = flatten_settings({key: before.get(key) for key in now}), flatten_settings(now)
     for settings in (old, new):  # whichever of several GPUs: the kind decides the result
         settings["device"] = str(settings["device"]).partition(":")[0]
@@ -186,6 +193,7 @@ def find_runs(folder: Path) -> list[Path]:
     """Return the folder itself if it is that of a run, else the folders of all runs below it."""
     if path_exists(folder / "run.json"):
         return [folder]
+    # not `rglob`, which would search data and caches below the folder, too
     records = (folder.glob(f"{'*/' * depth}run.json") for depth in range(1, DEPTH + 1))
     return sorted(path.parent for paths in records for path in paths) if folder.is_dir() else []
 
@@ -212,6 +220,7 @@ def split_runs(folder: Path) -> tuple[list[Path], list[Path]]:
         )
     split: dict[bool, list[Path]] = {True: [], False: []}
     for path in folders:
+        # a damaged record raises here: to skip it would hide a run
         split[load_record(path).get("status") == "finished"].append(path)
     if not split[True]:
         raise RunError(
@@ -247,6 +256,7 @@ def claim_runs(
         locks.enter_context(lock_folder(folder))
     if mates:
         order = [plan.seed for plan, _ in jobs]
+        # in the order of the call if it names all seeds: another order rounds differently
         asked = all(plan.seed in order for plan, _ in mates)
         pending = sorted(
             [*pending, *mates], key=lambda job: order.index(job[0].seed) if asked else job[0].seed
@@ -270,6 +280,7 @@ def _lock_folders(locks: ExitStack, jobs: list[Job], pending: list[Job]) -> None
     trained = {folder for _, folder in pending}
     for folder in (folder for _, folder in jobs if folder not in trained):
         if any(path.name.startswith(".") for path in folder.iterdir()):
+            # where another process holds the lock, that one cleans up
             with suppress(RunError), lock_folder(folder):
                 clean_run_folder(folder)
 
@@ -293,6 +304,7 @@ def _find_stack_mates(pending: list[Job]) -> list[Job]:
             if record["status"] == "finished" and last in list_checkpoints(folder):
                 candidates.append(((plan, folder), record["seeds_together"]))
     counts = Counter(size for _, size in candidates)
+    # the size of the stack tells whether exactly these runs made it up
     return [job for job, size in candidates if size == len(pending) + counts[size]]
 
 
@@ -303,6 +315,7 @@ def _list_sibling_seeds(pending: list[Job]) -> Iterator[Job]:
         return
     folders = {folder for _, folder in pending}
     for path in folder.parent.glob("seed-*/run.json"):
+        # the limits of a 64-bit seed: other names are somebody else's folders
         number = re.fullmatch(r"seed-(\d{1,19})", path.parent.name)
         if number and path.parent not in folders and int(number[1]) < 2**63:
             yield plan.for_seed(int(number[1])), path.parent

@@ -38,6 +38,7 @@ from paretocosmos.runtime.weights import describe_misfit
 if TYPE_CHECKING:
     import pandas as pd
 
+# on test and on validation, in the order in which `_read_data` returns them
 FRONTS = ("front.json", "front_val.json")
 
 
@@ -79,6 +80,7 @@ def load_run(
     >>> bool((load_run(folder).front.values == run.front.values).all())
     True
     """
+    # the device first: reading gigabytes for one that does not exist would be a waste
     folder, target = user_path(folder), resolve_device(device)
     key = None if verify is None else read_public_key(verify)
     supplied = _list_supplied(model, backbone, problem)
@@ -96,6 +98,7 @@ def load_run(
     network = _build_network(folder, record, backbone) if model is None else model
     if record.get("fixed_rays") is not None and not isinstance(network, PerRayEnsemble):
         rays = torch.tensor(record["fixed_rays"])
+        # equal networks at first: the file has the weights of each
         network = PerRayEnsemble([network] * len(rays), rays)
     # trained in double precision
     if all(t.dtype == torch.float64 for t in tensors.values() if t.is_floating_point()):
@@ -154,9 +157,10 @@ def _check_size(
     folder: Path, record: Mapping[str, Any], model: nn.Module | None, backbone: nn.Module | None
 ) -> None:
     """Raise if a file has more or fewer weights than the network, before memory is used."""
-    names = [(record[part] or {}).get("name") for part in NETWORK]
+    names = [(record[role] or {}).get("name") for role in NETWORK]
     if not (folder / MODEL).is_file() or (model is None and (backbone or modules_of(names))):
         return  # code that is trusted may build as it likes
+    # a file holds a network per fixed ray; the caller's ensemble has all of them already
     copies = 1 if isinstance(model, PerRayEnsemble) else len(record.get("fixed_rays") or [1])
     if model is None:
         with torch.device("meta"):  # shapes without memory, of one network where there are more
@@ -172,6 +176,7 @@ def _build_network(
         return build_model(record, backbone)
     except RunError:
         raise
+    # a record may hold any sizes, which fail in many ways where they do not fit
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise RunError(
             f"the network that `{folder / 'run.json'}` describes cannot be built "
@@ -181,6 +186,7 @@ def _build_network(
 
 def _check_finite(path: Path, network: nn.Module, tensors: Mapping[str, torch.Tensor]) -> None:
     """Raise for NaN anywhere, and for infinity in parameters; a buffer may mask with it."""
+    # tensors that are no parameters are buffers, such as attention masks with -inf
     parameters = dict(network.named_parameters())
     for name, tensor in tensors.items():
         broken = ~tensor.isfinite() if name in parameters else tensor.isnan()
@@ -198,6 +204,7 @@ def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) ->
         record: `run.json`.
         backbone: a third-party one, if the run was trained on such; copied.
     """
+    # `None` stands for a network of the caller, which JSON cannot hold
     named, conditioning = record["backbone"], record["conditioning"]
     if conditioning is None or (named is None and backbone is None):
         argument = "model" if conditioning is None else "backbone"
@@ -213,6 +220,7 @@ def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) ->
         objectives=record["objectives"],
         rays=record.get("fixed_rays"),
         module=backbone,
+        # weights are loaded next, so drawing them would be wasted time
         blank=True,
     ).build()
 
@@ -234,6 +242,7 @@ def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TableProblem:
     >>> bool(after < before)  # the gap between men and women
     True
     """
+    # with the names of the target and the groups, which `label_rows` reads
     about = run.record["about"]
     if run.table is None or not {"grouping", "answer"} & about.keys():
         raise RunError(
@@ -241,12 +250,14 @@ def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TableProblem:
             "table, or by an earlier version; train again"
         )
     specs = [Spec(**spec) for spec in run.record["objective_specs"]]
+    # an objective of one's own is code, which a folder does not hold
     foreign = [spec.name for spec in specs if spec.name not in registry.names("objectives")]
     if foreign:
         raise RunError(
             f"`{run.folder}` was trained on `{foreign[0]}`, your own objective, which the folder "
             "cannot rebuild: use `run.predict` and compute it yourself"
         )
+    # with the scales and categories of the training rows, which the network expects
     return label_rows(
         frame,
         table=run.table,
@@ -285,7 +296,9 @@ def load(name: str, *, device: str = "cpu") -> Run:
     >>> len(run.front)
     25
     """
+    # names only: a path could reach outside of the package
     if name not in MODELS:
+        # the likeliest mistake has the shortest way out
         if Path(name).is_dir():
             raise ConfigurationError(
                 f"`load` takes the name of a model that comes with paretocosmos, "

@@ -20,6 +20,7 @@ def get_provenance(device: torch.device) -> dict[str, Any]:
     """Return the versions, the machine, the commit and the command, for a record."""
     return {
         "version": __version__,
+        # the version alone does not tell two development states apart
         "source": _hash_source(),
         "versions": {
             "python": platform.python_version(),
@@ -50,12 +51,14 @@ def _hash_source() -> str:
 @cache
 def _describe_commit() -> dict[str, Any] | None:
     """Return the commit of a source checkout, and whether it was changed; `None` for a wheel."""
+    # above src/paretocosmos/runs
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None
     try:
         commit, status = (
             subprocess.run(
+                # tracked files only: notes and results beside the source change no number
                 ["git", "-C", str(root), *arguments],
                 capture_output=True,
                 text=True,
@@ -64,6 +67,7 @@ def _describe_commit() -> dict[str, Any] | None:
             ).stdout.strip()
             for arguments in (("rev-parse", "HEAD"), ("status", "--porcelain", "-uno"))
         )
+    # without git, or in a folder that git does not trust, the hash of the source has to do
     except (OSError, subprocess.SubprocessError):
         return None
     return {"commit": commit, "changed": bool(status)}

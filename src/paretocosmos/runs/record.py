@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 FORMAT = 3
 
 MODEL = "model.safetensors"
+# An objective may have a weight for each of thousands of classes.
 LONGEST = 200  # characters of an objective in a message
 
 # The registry of each role that a record names.
@@ -72,11 +73,13 @@ def begin_record(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any
         "about": dict(plan.problem.about),
         "protocol": plan.problem.protocol,
         "objectives": len(plan.problem.objectives),
+        # lists, not tuples, so that the record equals what is read from its JSON
         "names": list(plan.problem.names),
         "objective_specs": list_objective_specs(plan.problem),
         "input_shape": list(plan.problem.input_shape),
         "outputs": outputs if isinstance(outputs, int) else dict(outputs),
         "fixed_rays": None if fixed is None else fixed.tolist(),
+        # without buffers, such as the means of a batch norm, which are not learnt
         "parameters": sum(p.numel() for p in plan.model.parameters()),
         "caveats": list(plan.problem.caveats),
         "data_hash": plan.data_hash,
@@ -101,6 +104,7 @@ def write_run(
         fronts: on test and val.
         table: the preprocessing of a tabular problem.
     """
+    # the largest file first: if the disk is full, there is no record that claims a result
     save_tensors(folder / MODEL, weights, {"epoch": record["epoch_selected"]})
     contents = {"front.json": fronts["test"].to_dict(), "front_val.json": fronts["val"].to_dict()}
     if table is not None:
@@ -140,6 +144,7 @@ def _read_content(folder: Path) -> dict[str, Any]:
         is_folder = False
     if not is_folder:
         raise RunError(f"`{folder}` is not a folder; give the folder that `train` printed")
+    # the two likeliest mistakes: the folder above the run
     if (folder / "compare.json").exists() and not (folder / "run.json").exists():
         raise RunError(
             f"`{folder}` holds the runs of several methods; give one of them, such as "
@@ -159,10 +164,12 @@ def _check_content(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
     from paretocosmos.runs.schema import check_record
 
     written = record.get("format")
+    # before the schema, whose complaint would not say that the version is at fault
     if not isinstance(written, int):
         raise RunError(f"`{folder / 'run.json'}` does not come from paretocosmos; train again")
     if written != FORMAT:
         version = str(record.get("version"))
+        # what a foreign file says goes to a terminal
         version = version if version.isprintable() and len(version) < 40 else "unknown"
         raise RunError(
             f"`{folder}` was written by another version ({version}), whose folders this one does "
@@ -206,6 +213,7 @@ def read_record(
 
 def check_hash(folder: Path, record: Mapping[str, Any]) -> None:
     """Raise if a record was changed after its training wrote it."""
+    # a hash cannot cover itself
     rest = {key: value for key, value in record.items() if key != "sha256"}
     if hash_json(rest) != record.get("sha256"):
         raise _make_damage_error(folder / "run.json")
@@ -223,6 +231,7 @@ def check_files(
                 f"`{folder / name}` does not exist; the run folder is incomplete: restore the "
                 "original file, or train again"
             )
+        # hashed again at every read: a corrupt weight would only predict wrongly
         if hash_file(folder / name) != written:
             raise _make_damage_error(folder / name)
 
@@ -248,6 +257,7 @@ def find_objective_differences(record: Mapping[str, Any], problem: Problem) -> l
 
     A third-party class may have moved to another module.
     """
+    # `zip_longest`, so that a missing objective counts as a difference
     pairs = list(itertools.zip_longest(record["objective_specs"], list_objective_specs(problem)))
     return [
         f"objective: {_format_spec(a)} there, {_format_spec(b)} now"
@@ -271,6 +281,7 @@ def _get_key(spec: Mapping[str, Any] | None) -> object:
     if spec is None:
         return None
     module, _, name = str(spec["name"]).rpartition(":")
+    # by its class, not by its module; whether it is built in counts, though
     return bool(module), name, _get_defaults(spec["name"]) | spec["settings"]
 
 
@@ -353,8 +364,10 @@ def _restore_objectives(
             f"{removed} ({'; '.join(differences)}): train again, or evaluate it with the "
             f"version that wrote it, {record['version']}"
         )
+    # only objectives of this package: others are code that the folder may not name
     if {spec.name for spec in specs} <= {*registry.names("objectives")}:
         with suppress(ConfigurationError):
+            # a caller of `fit` may have changed a setting of an objective that the problem has
             objectives = tuple(rebuild_objective(spec) for spec in specs)
             rebuilt = dataclasses.replace(problem, objectives=objectives)
             if not find_objective_differences(record, rebuilt):
@@ -404,6 +417,7 @@ def rebuild_objective(spec: Spec) -> Objective:
     """Rebuild an objective of this package from a record, its settings in their declared types."""
     parameters = registry.parameters(registry.find("objectives", spec.name))
     settings = {
+        # JSON turned tuples into lists and enums into text
         name: registry.convert(name, value, parameters[name].annotation)
         for name, value in spec.settings.items()
     }

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from paretocosmos.explorer import Page
 
+# Here and not in the explorer, since the folder's reader must not import the page's writer.
 PAGE = "report.html"
 """Name of the page in a run folder."""
 
@@ -66,6 +67,7 @@ class Run:
     front_val: Front
     model: nn.Module
     table: Table | None = None
+    # not compared: two runs are equal by what their folders hold
     trained_on: Problem | None = field(default=None, repr=False, compare=False)
     signed_by: str | None = None
     saved: bool = True
@@ -107,9 +109,12 @@ class Run:
         Returns:
             The page: its `path`, and `open()` for a browser of its own.
         """
+        # imported here: the explorer is above this package, and imports it
         from paretocosmos.explorer import HEIGHT, write_page
 
         if out is None:
+            # a run without a folder of its own must not write into the package or the working
+            # folder
             path = (self.folder if self.saved else Path(mkdtemp(prefix="paretocosmos-"))) / PAGE
         else:
             path = user_path(out)
@@ -131,6 +136,7 @@ class Run:
     @property
     def hypervolume(self) -> float:
         """Hypervolume of the test front; NaN for more objectives than it is computed for."""
+        # from the record: computing it again takes seconds for many objectives
         reached = self.record["metrics"]["test"]["hypervolume"]
         return math.nan if reached is None else float(reached)
 
@@ -158,11 +164,13 @@ class Run:
             raise ConfigurationError(
                 f"`predict` takes one ray, found {len(checked)}: call it once for each"
             )
+        # its device and precision are those that inputs need
         parameter = next(self.model.parameters())
         inputs = torch.from_numpy(self.table.transform(rows)).to(parameter)
         with torch.inference_mode():
             outputs: Outputs = self.model(inputs, checked[0].to(parameter))
             predictions = Answer.from_about(self.record["about"]).read(outputs)
+        # double first: NumPy has no bfloat16
         return predictions.double().cpu().numpy().astype(np.float64)
 
     def choose(
@@ -215,9 +223,11 @@ class Run:
         Args:
             data: where its data lies now, if it has moved.
         """
+        # the data at hand cannot have changed, so nothing has to be read or compared
         if data is None and self.trained_on is not None:
             return self.trained_on
         saved = self.record["problem"]
+        # only estimators record it; their rows were arrays in memory
         if "predicts_at" in self.record:
             raise RunError(
                 f"`{self.folder}` comes from an estimator, and neither a folder nor a pickle "
@@ -231,6 +241,7 @@ class Run:
             )
         settings = dict(saved["settings"])
         if data is not None:
+            # the location is no part of what the run was trained on
             settings["data"] = data
         # a problem by its name is loaded from its files again, which may be others by now
         problem = rebuild_problem(self.folder, self.record, saved["name"], settings)
@@ -243,6 +254,7 @@ class Run:
                 "categories or means differ; give the same file as `data`, or use `run.predict` "
                 "for new rows"
             ).with_hint({"data": None})
+        # images are not kept with a run, so their checksum stands for them
         recorded, current = (a.get("sha256") for a in (self.record["about"], problem.about))
         if recorded != current:
             raise RunError(
@@ -252,6 +264,7 @@ class Run:
         reference = self.record["training"]["reference"]
         if reference is None:
             return problem
+        # the caller of `fit` set another reference point, by which the fronts were measured
         return dataclasses.replace(problem, reference=tuple(reference))
 
 
@@ -274,6 +287,7 @@ def choose_from(
         problem: as in `Run.choose`.
         cache: outputs of the run's network, which one choice leaves there for the next.
     """
+    # first, since a misspelt name must not cost the time of loading the data
     criteria.check(run.front_val)
     if evaluations < 2:
         raise ConfigurationError(
@@ -289,6 +303,7 @@ def choose_from(
             run.front_val,
             criteria,
             fixed=run.record["fixed_rays"] is not None,
+            # one is kept for the chosen ray on the test rows
             evaluations=evaluations - 1,
             threshold=threshold,
             cache=cache,
@@ -313,6 +328,7 @@ def to_run(given: Any) -> Run:
     """
     if isinstance(given, Run):
         return given
+    # by its attribute: scikit-learn is optional, and need not be imported
     steps = getattr(given, "steps", None) or [("", given)]
     name, last = steps[-1]
     if not isinstance(last, SupportsToRun):

@@ -49,6 +49,7 @@ def check_record(record: object, file: Path) -> None:
             f"`{file}` is damaged: {mistake}; restore the original file, or train again"
         )
 
+    # only the first mistake is told: a damaged file is restored, not mended
     validated(RecordFile, record, make_error)
 
 
@@ -59,6 +60,7 @@ def _check_spec_keys(spec: object) -> object:
 
 
 def _name_outputs(outputs: object) -> object:
+    # a single output without a name is a number in files
     return outputs if isinstance(outputs, dict) else {"all": outputs}
 
 
@@ -73,12 +75,14 @@ class _Spec(Model):
     settings: Settings
 
 
+# A ray's entries sum to 1, give or take the rounding of float32.
 Share = Annotated[float, Field(ge=0, lt=1.001)]
 Networks = Field(min_length=1, max_length=NETWORKS, fail_fast=True)
 SpecField = Annotated[_Spec, BeforeValidator(_check_spec_keys)]
 Numbers = ByName[Number | None]
 
 
+# Metrics may be anything a problem defines; these two are always there.
 class _Summary(Model, extra="allow"):
     __pydantic_extra__: dict[str, Number | None]
     hypervolume: Number | None
@@ -122,6 +126,7 @@ def derive_field(hint: Any) -> Any:
     """
     if get_origin(hint) is Annotated:
         return Annotated[derive_field(hint.__origin__), *hint.__metadata__]
+    # `Optional[X]` and `X | None` have different origins
     if get_origin(hint) in (Union, types.UnionType):
         return functools.reduce(operator.or_, map(derive_field, get_args(hint)))
     if get_origin(hint) is tuple:
@@ -131,6 +136,7 @@ def derive_field(hint: Any) -> Any:
         return SpecField
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return create_model(hint.__name__, __base__=Model, **derive_fields(hint))
+    # plain numbers in a file may be too large for torch
     return {int: Large, float: Number}.get(hint, hint)
 
 
@@ -150,6 +156,7 @@ class _Record(Model):
     status: Literal["training", "finished"]
     name: str
 
+    # a run in training has not got these yet; `_check_complete` demands them at its end
     label: str = LATER
     about: dict[str, Any] = LATER
     protocol: str = LATER
@@ -206,6 +213,7 @@ class _Record(Model):
         reference = getattr(self, "training").reference  # noqa: B009 - a derived field
         if reference is not None and len(reference) != count:
             raise ValueError("`training.reference` has an entry for every objective")
+        # lengths that depend on each other are beyond the types above
         if self.predicts_at is not None and len(self.predicts_at.ray) != count:
             raise ValueError("`predicts_at.ray` has an entry for every objective")
         if any(len(ray) != count for ray in self.fixed_rays or ()):

@@ -54,10 +54,13 @@ def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signe
             f"the run in `{folder}` is not finished; continue it with the same call and "
             "resume=True, then sign it"
         ).with_hint({"resume": True})
+    # the record first: it holds the hashes by which the files are checked
     check_hash(folder, record)
     check_files(folder, record)
     signed = Signed(
-        fingerprint_of(private.public_key()), datetime.now(UTC).isoformat(timespec="seconds")
+        # the time is signed, too: see `message_of`
+        fingerprint_of(private.public_key()),
+        datetime.now(UTC).isoformat(timespec="seconds"),
     )
     signature = private.sign(message_of(record["sha256"], signed.when))
     content = {
@@ -69,5 +72,6 @@ def sign_run(folder: str | Path, key: "str | Path | Ed25519PrivateKey") -> Signe
         "signature": base64.b64encode(signature).decode(),
     }
     with replace_file(folder / FILE, way_out="sign where you may write the folder") as temporary:
+        # indented, since people look at it
         temporary.write_text(json.dumps(content, indent=1) + "\n")
     return signed

@@ -79,10 +79,10 @@ def _explain_row(mistake: Any, missing: list[str], columns: Collection[str]) -> 
         rule = "one category" if mistake["type"] == "string_type" else "a finite number"
         column, value = mistake["loc"][2], shorten_json(mistake["input"])
         return f"needs {rule} or null in the column `{column}`, found {value}"
-    others = ", ".join(
+    unknown_keys = ", ".join(
         [shorten_json(name) for name in mistake["input"] if name not in columns][:10]
     )
-    also = f"; not known here: {others}" if others else ""
+    also = f"; not known here: {unknown_keys}" if unknown_keys else ""
     named = ", ".join(missing[:20]) + ", ..." * (len(missing) > 20)
     return f"lacks {named}: name every column, with null where a value is missing{also}"
 

@@ -106,12 +106,12 @@ class TableRows(Rows):
         }
         fields: dict[str, Any] = {}
         # pydantic takes a column's name as an alias, since it may be no Python identifier.
-        for index, name in enumerate(table.columns):  # a column's own name may be no identifier
+        for index, name in enumerate(table.columns):
             kind, about = NUMBER, None
             if name in table.categorical:
                 labels = table.categorical[name]
-                known = ", ".join(labels[:MAX_LISTED]) + ", ..." * (len(labels) > MAX_LISTED)
-                kind, about = CATEGORY, f"Known: {known}."
+                listed = ", ".join(labels[:MAX_LISTED]) + ", ..." * (len(labels) > MAX_LISTED)
+                kind, about = CATEGORY, f"Known: {listed}."
             fields[f"column_{index}"] = (kind, Field(alias=name, description=about))
         self.row = create_model("Row", __config__=ConfigDict(strict=True), **fields)
         # Missing numbers are filled with the median: a typical row makes a good example.

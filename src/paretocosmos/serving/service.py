@@ -275,8 +275,8 @@ def _check_size(rows: Numbers) -> None:
 def _check_rows(is_wrong: npt.NDArray[np.bool_], why: str) -> None:
     rows = is_wrong.reshape(len(is_wrong), -1).any(axis=1)
     if rows.any():
-        which = f"row {int(rows.argmax())} has numbers too large for the network"
-        raise HTTPException(422, f"{which}, {why}")
+        description = f"row {int(rows.argmax())} has numbers too large for the network"
+        raise HTTPException(422, f"{description}, {why}")
 
 
 def choose_threads(run: Run, workers: int) -> int:

@@ -54,21 +54,21 @@ WORTH_RECORDING = 300
 
 
 class Engine(Protocol):
-    """How epochs are run. What comes out is the same up to rounding, whichever it is."""
+    """Runs epochs; all engines give the same result up to rounding."""
 
     def prepare(self, order: Tensor, rays: Tensor) -> None:
         """Record, compile or capture what an epoch needs, without training."""
 
     def epoch(self, order: Tensor, rays: Tensor) -> Tensor:
-        """Train on samples in order; the losses ``[steps, ..., G, J]``, still on the device."""
+        """Train on samples in order; return losses ``[steps, ..., G, J]``, on the device."""
 
     @property
     def name(self) -> str:
-        """How steps are really run."""
+        """The way steps are run in fact, which may not be the one that was asked for."""
 
     @property
     def failure(self) -> str | None:
-        """Why they are not run as they were meant to be; `None` where they are."""
+        """The reason for running steps in another way than was asked for, or `None`."""
 
 
 def check_engine(engine: str, device: torch.device) -> None:
@@ -103,11 +103,14 @@ def choose_engine(
     check_engine(engine, device)
     if engine == "auto":
         fast = "captured" if device.type == "cuda" else "traced"
+        # on a GPU a short training gains too: asking for kernels takes longer than running them
         pays = device.type == "cuda" or steps >= WORTH_RECORDING
         engine = fast if traceable and pays else "eager"
+    # an eager step runs the network's own Python, so that nothing about it has to be checked
     if engine == "eager":
         return EagerEngine(state)
     mode: Literal["compiled", "traced"] = "compiled" if engine == "compiled" else "traced"
+    # graphs capture the traced step, which has no autograd
     state.step = TracedStep(state.step, model, mode, state.third_party)
     return (
         CudaGraphEngine(state)

@@ -26,7 +26,8 @@ from paretocosmos.problems.streams import BatchChecks, LabelRange
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.types import Batch, map_tensors
 
-# Bytes of a sample's target up to which those of one kind are copied side by side.
+# Bytes of a sample's target up to which those of one kind are copied side by side: labels, not
+# images or masks, of which a copy in memory would be too large.
 SMALL_TARGET = 64
 
 BatchHandle = Tensor | tuple[Any, ...]
@@ -84,6 +85,7 @@ class SplitTensors:
         self.inputs: list[Tensor] = []
         map_tensors(self._add_input, data.inputs)
         kinds: dict[object, list[str]] = {}
+        # a large target is a kind of its own, under its name
         for name, target in data.targets.items():
             small = target[:1].numel() * target.element_size() <= SMALL_TARGET
             kinds.setdefault((target.dtype, target.shape) if small else name, []).append(name)
@@ -109,12 +111,13 @@ class SplitTensors:
 
     def to_batch(self, gathered: Sequence[Tensor]) -> Batch:
         """Arrange what was gathered of every tensor as inputs and targets."""
-        rest = iter(gathered)
+        rest = iter(gathered)  # in the order of `tensors`: the inputs, then the kinds of targets
         inputs = (
             next(rest)
             if isinstance(self._inputs, Tensor)
             else map_tensors(lambda _: next(rest), self._inputs)
         )
+        # targets side by side have an axis after the samples', which an axis of seeds may precede
         axis = gathered[0].ndim - self.inputs[0].ndim + 1
         targets: dict[str, Tensor] = {}
         for names, target in zip(self._kinds, rest, strict=True):
@@ -137,24 +140,25 @@ class InMemory:
         return self._split.samples
 
     def run(self, pieces: Sequence[Tensor]) -> Generator[BatchHandle]:
-        """Yield the indices, which are there."""
+        """Yield the indices: there is nothing to prepare."""
         yield from pieces
 
     def batch_at(self, handle: BatchHandle) -> Batch:
         """Pick samples by their index ``[..., B]``."""
         assert isinstance(handle, Tensor)
+        # `index_select` takes an index with one axis
         gathered = [
             tensor.index_select(0, index.flatten())
             for tensor, index in zip(self._tensors, self._split.indices(handle), strict=True)
         ]
         if handle.ndim > 1:  # of stacked seeds
-            gathered = [part.unflatten(0, (*handle.shape[:-1], -1)) for part in gathered]
+            gathered = [rows.unflatten(0, (*handle.shape[:-1], -1)) for rows in gathered]
         return self._split.to_batch(gathered)
 
 
 # Batches in memory at once: those the device works on, and those that are ready before it asks.
 SLOTS = 8
-# Steps the training thread may be ahead of the device.
+# Steps the training thread may be ahead of the device, each of which holds a slot.
 AHEAD = 2
 THREAD = "paretocosmos-feed"
 
@@ -175,6 +179,7 @@ class Streamed:
         self, data: Batch, device: torch.device, dtype: torch.dtype, share: Share | None = None
     ) -> None:
         self._split, self._dtype = SplitTensors(data, share), dtype
+        # indices stay on the CPU, which gathers
         self.device, self.waited = torch.device("cpu"), 0.0
         self._target = device
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
@@ -206,7 +211,7 @@ class Streamed:
                     free.put(in_use.popleft())
                 slot = self._next(ready, in_use[-1] if in_use else None)
                 in_use.append(slot)
-                slot.copied.wait()
+                slot.copied.wait()  # the current stream waits, not this thread
                 yield slot.parts()
                 slot.used.record()
         finally:
@@ -219,6 +224,7 @@ class Streamed:
 
     def _get_slots(self, pieces: Sequence[Tensor]) -> "list[_Slot]":
         """Return slots for the largest of these pieces, kept from one epoch to the next."""
+        # pinned memory is slow to allocate, so that slots are kept and only ever grow
         rows = max((index.numel() for index in pieces), default=0)
         if not self._slots or self._slots[0].rows < rows:
             self._slots.clear()
@@ -255,6 +261,7 @@ class Streamed:
         """Return the next slot; waiting counts from when the device has nothing else to do."""
         slot = None if ready.empty() else ready.get()
         if slot is None or (isinstance(slot, _Slot) and not slot.copied.query()):
+            # the device is busy until then: no time is lost yet
             if previous is not None:
                 previous.used.synchronize()
             started = time.perf_counter()
@@ -287,8 +294,9 @@ class _Slot:
     def fill(self, tensors: Sequence[Tensor], indices: Sequence[Tensor]) -> None:
         """Gather samples and send them on their way, on the current stream."""
         self._shapes = [index.shape for index in indices]
-        for place, tensor, index in zip(self._host, tensors, indices, strict=True):
-            torch.index_select(tensor, 0, index.flatten(), out=place[: index.numel()])
+        for buffer, tensor, index in zip(self._host, tensors, indices, strict=True):
+            # `out`: a new tensor would not be pinned, and its copy to the device would block
+            torch.index_select(tensor, 0, index.flatten(), out=buffer[: index.numel()])
         if self._target is not None:
             for host, device, index in zip(self._host, self._target, indices, strict=True):
                 device[: index.numel()].copy_(host[: index.numel()], non_blocking=True)
@@ -298,7 +306,7 @@ class _Slot:
         """Return what was gathered, on the device, in the shapes of the indices."""
         tensors = self._host if self._target is None else self._target
         filled = zip(tensors, self._shapes, strict=True)
-        return tuple(part[: shape.numel()].unflatten(0, shape) for part, shape in filled)
+        return tuple(rows[: shape.numel()].unflatten(0, shape) for rows, shape in filled)
 
 
 class _DoneEvent:
@@ -352,6 +360,7 @@ class FromLoader:
         self._groups, self._processes = groups, processes
         self._where = source.where
         self._used = torch.cuda.Event() if device.type == "cuda" else None
+        # a loader with its own sampler has divided the data already
         if source.replicas not in (None, processes.count):
             raise ConfigurationError(
                 f"{self._where} is read by {source.replicas} process(es) and trained on by "
@@ -368,7 +377,7 @@ class FromLoader:
 
     def run(self, pieces: Sequence[Tensor]) -> Generator[BatchHandle]:
         """Yield batches in order, on the device."""
-        if not self._source.shuffled:
+        if not self._source.shuffled:  # the loader chooses samples: of the order, only sizes count
             sizes = [len(piece) for piece in pieces]
             pieces = torch.arange(sum(sizes)).split(sizes)
         shares = [self._processes.share_of_index(piece) for piece in pieces]
@@ -395,20 +404,23 @@ class FromLoader:
             map_tensors(to_device, batch.inputs),
             map_tensors(to_device, batch.targets),
         )
+        # the loss is of the whole batch, for which every process needs all targets
         if self._processes.count > 1:
             return inputs, self._processes.gather(targets, samples)
-        if any(len(part) % self._groups for part in named.values()):
-            inputs, targets = (map_tensors(self._trim, part) for part in (inputs, targets))
-            if any(len(part) < self._groups for part in named.values()):
+        # groups of one batch must be of one size, since their losses are computed by one vmap
+        if any(len(task) % self._groups for task in named.values()):
+            inputs, targets = map_tensors(self._trim, inputs), map_tensors(self._trim, targets)
+            if any(len(task) < self._groups for task in named.values()):
                 raise DataError(
                     f"batch {number} of {self._where} has fewer samples than the "
                     f"{self._groups} `groups` of rays: make batches larger, or set `groups`"
                 )
         return inputs, targets
 
-    def _trim(self, part: Tensor) -> Tensor:
-        return part[: len(part) // self._groups * self._groups]
+    def _trim(self, rows: Tensor) -> Tensor:
+        return rows[: len(rows) // self._groups * self._groups]
 
 
-def _to_device(part: Tensor, *, device: torch.device, dtype: torch.dtype) -> Tensor:
-    return part.to(device, dtype if part.is_floating_point() else None, non_blocking=True)
+def _to_device(tensor: Tensor, *, device: torch.device, dtype: torch.dtype) -> Tensor:
+    # labels stay whole numbers, which cross-entropy needs
+    return tensor.to(device, dtype if tensor.is_floating_point() else None, non_blocking=True)

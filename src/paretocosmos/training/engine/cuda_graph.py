@@ -29,6 +29,7 @@ DEEP = 64
 # The first steps of a graph are compared with those it was captured from; later ones drift apart by
 # rounding alone.
 COMPARED = 4
+# tf32 keeps 10 bits of a product, so that sums in another order agree to some 1e-3.
 CLOSE = 1e-2
 
 
@@ -43,6 +44,7 @@ class CapturedSteps:
         pool: Any,
         stream: torch.cuda.Stream,
     ) -> None:
+        # a graph reads the addresses it was captured with: later samples are copied into these
         self.handle, self.rays = handle, rays.clone()
         with state.rolled_back():
             # kernels are chosen and compiled before the capture, on the stream of the capture: each
@@ -53,13 +55,14 @@ class CapturedSteps:
                 if len(eager_losses) < COMPARED:
                     self._steps(state)
             torch.cuda.current_stream().wait_stream(stream)
+        # allocated outside the capture, so that graphs that share a pool cannot reuse its memory
         self.losses = torch.empty_like(eager_losses)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, pool=pool, stream=stream):
             for loss, (batch, ray) in zip(self.losses, self._batches(state), strict=True):
                 # a kernel, where `copy_` would be a transfer, for which a graph waits far longer
                 torch.mul(state.compute_step(batch, ray), 1.0, out=loss)
-        with state.rolled_back():
+        with state.rolled_back():  # from the same weights as the eager steps
             self._graph.replay()
             ours, theirs = self.losses[:COMPARED], eager_losses[:COMPARED]
         if not torch.allclose(ours, theirs, rtol=CLOSE, atol=1e-6, equal_nan=True):
@@ -77,7 +80,7 @@ class CapturedSteps:
         return torch.stack([state.compute_step(batch, ray) for batch, ray in self._batches(state)])
 
     def replay(self, handle: BatchHandle, rays: Tensor) -> Tensor:
-        """Run the steps on these samples and rays; the losses are good until the next replay."""
+        """Run the steps on these samples and rays; the next replay overwrites the losses."""
         map_tensors(Tensor.copy_, self.handle, handle)
         self.rays.copy_(rays)
         self._graph.replay()
@@ -103,8 +106,9 @@ class CudaGraphEngine:
         firsts: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         for index, ray, key in self._split_epoch(order, rays):
             firsts.setdefault(key, (index, ray))
-        # all of them before the first capture, which bears no other thread at work on the device
+        # all of them before the first capture, during which no other thread may use the device
         handles = collect_handles(self._state.source, [index for index, _ in firsts.values()])
+        # one pool: graphs never run at the same time, so that they may share memory
         pool, stream = torch.cuda.graph_pool_handle(), torch.cuda.current_stream()
         if stream == torch.cuda.default_stream():  # which cannot be captured
             stream = torch.cuda.Stream()
@@ -114,9 +118,9 @@ class CudaGraphEngine:
         except torch.cuda.OutOfMemoryError:
             raise
         except Exception as error:  # whatever a network does that a graph cannot hold
-            torch.cuda.synchronize()
-            what = f"{type(error).__name__}: {one_line(error)}"
-            self._failure = f"the step cannot be captured ({what})"
+            torch.cuda.synchronize()  # a failed capture may leave kernels that still run
+            reason = f"{type(error).__name__}: {one_line(error)}"
+            self._failure = f"the step cannot be captured ({reason})"
             self._graphs.clear()
         torch.cuda.empty_cache()  # what the trials on the other stream took
 
@@ -127,12 +131,13 @@ class CudaGraphEngine:
         pieces, losses = self._split_epoch(order, rays), []
         with closing(self._state.source.run([index for index, _, _ in pieces])) as handles:
             for handle, (_, ray, key) in zip(handles, pieces, strict=True):
+                # a clone: the next replay overwrites them
                 losses.append(self._graphs[key].replay(handle, ray).clone())
         return torch.cat(losses)
 
     @property
     def name(self) -> str:
-        """How steps are run, for the record."""
+        """The way steps are run, for the record."""
         inner = self._eager.name
         if self._failure is not None:
             return inner
@@ -140,7 +145,7 @@ class CudaGraphEngine:
 
     @property
     def failure(self) -> str | None:
-        """Why steps are not run as they were meant to be: not captured, or not compiled first.
+        """The reason why steps are not captured, or not compiled first; `None` if they are.
 
         A step that cannot be traced is captured as it is, at no loss.
         """
@@ -153,7 +158,7 @@ class CudaGraphEngine:
     ) -> list[tuple[Tensor, Tensor, tuple[int, int]]]:
         """Split the epoch into runs of at most `STEPS` full batches, and the short batch.
 
-        Streamed samples come step by step, and so do those of a deep netstate.
+        Streamed samples come step by step, and so do those of a deep network.
         """
         size, groups = self._state.batch_size, self._state.groups
         deep = len(self._state.parameters) >= DEEP
@@ -161,11 +166,13 @@ class CudaGraphEngine:
         full = order.shape[-1] // size
         pieces, start = [], 0
         while start < full:
+            # a remainder goes step by step: its own graph would have one replay in an epoch
             steps = longest if full - start >= longest else 1
             stop = start + steps
             index = order[..., start * size : stop * size]
             pieces.append((index, rays[..., start * groups : stop * groups, :], (size, steps)))
             start = stop
+        # every group of the short batch has as many samples
         usable = (order.shape[-1] - full * size) // groups * groups
         if usable:
             rest = order[..., full * size : full * size + usable]

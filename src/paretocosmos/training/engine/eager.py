@@ -51,6 +51,7 @@ class TrainState:
         for index, ray in zip(
             order.split(self.batch_size, dim=-1), rays.split(self.groups, dim=-2), strict=True
         ):
+            # groups must be of one size, since one vmap computes the losses of all
             usable = index.shape[-1] // self.groups * self.groups
             if usable:
                 steps.append((index[..., :usable], ray))
@@ -77,20 +78,22 @@ class TrainState:
         """Undo on exit whatever is done inside: trials of an engine must not train."""
         device = next(iter(self.parameters.values())).device
         devices = [device] if device.type == "cuda" else []
+        # `fork_rng` below puts back the generators, from which dropout draws
         live = [*self.optimizer.tensors(), *self.method_state.values(), *self.buffers]
         before = [tensor.clone() for tensor in live]
         attributes = [vars(thing) for thing in self.third_party if hasattr(thing, "__dict__")]
-        copies = [dict(own) for own in attributes]
+        copies = [dict(by_name) for by_name in attributes]
         try:
             with torch.random.fork_rng(devices=devices):
                 yield
         finally:
             with torch.no_grad():
+                # in place: views in the networks and captured graphs refer to these tensors
                 for tensor, value in zip(live, before, strict=True):
                     tensor.copy_(value)
-            for own, copy in zip(attributes, copies, strict=True):  # what Python counted
-                own.clear()
-                own.update(copy)
+            for by_name, copy in zip(attributes, copies, strict=True):  # counters kept in Python
+                by_name.clear()
+                by_name.update(copy)
 
 
 class EagerEngine:
@@ -105,10 +108,10 @@ class EagerEngine:
         if not isinstance(step, TracedStep):
             return
         pieces = find_batch_sizes(state, order, rays)
-        others: list[tuple[Tensor, Tensor]] = []
+        checks: list[tuple[Tensor, Tensor]] = []
         if state.third_party:  # other samples of the same sizes, and rays in reverse
-            others = find_batch_sizes(state, order.flip(-1), rays.flip(-1))
-        handles = collect_handles(state.source, [index for index, _ in (*pieces, *others)])
+            checks = find_batch_sizes(state, order.flip(-1), rays.flip(-1))
+        handles = collect_handles(state.source, [index for index, _ in (*pieces, *checks)])
         arguments = [
             (
                 state.parameters,
@@ -117,18 +120,18 @@ class EagerEngine:
                 state.method_state,
                 state.loss_scales,
             )
-            for handle, (_, ray) in zip(handles, (*pieces, *others), strict=True)
+            for handle, (_, ray) in zip(handles, (*pieces, *checks), strict=True)
         ]
-        with state.rolled_back():
-            for given in arguments[: len(pieces)]:
-                step(*given)
-            for given in arguments[len(pieces) :]:
-                step.confirm(*given)
+        with state.rolled_back():  # tracing runs the step, and may update batch statistics
+            for step_arguments in arguments[: len(pieces)]:
+                step(*step_arguments)
+            for step_arguments in arguments[len(pieces) :]:
+                step.confirm(*step_arguments)
 
     def epoch(self, order: Tensor, rays: Tensor) -> Tensor:
         """Train on samples in order; losses ``[steps, ..., G, J]``, still on the device."""
         state, pieces = self._state, self._state.split_epoch(order, rays)
-        losses = []
+        losses = []  # read back by the caller, once an epoch: each read waits for the device
         with closing(state.source.run([index for index, _ in pieces])) as handles:
             for handle, (_, ray) in zip(handles, pieces, strict=True):
                 losses.append(state.compute_step(state.source.batch_at(handle), ray))
@@ -136,19 +139,20 @@ class EagerEngine:
 
     @property
     def name(self) -> str:
-        """How steps are run, for the record."""
+        """The way steps are run, for the record."""
         step = self._state.step
         return "eager" if not isinstance(step, TracedStep) or step.failure else step.mode
 
     @property
     def failure(self) -> str | None:
-        """Why steps are not run as they were meant to be."""
+        """The reason for running a traced step eagerly after all; `None` if there is none."""
         step = self._state.step
         return step.failure if isinstance(step, TracedStep) else None
 
 
 def find_batch_sizes(state: TrainState, order: Tensor, rays: Tensor) -> list[tuple[Tensor, Tensor]]:
     """Return the first batch of every size in an epoch: of the full size, and the short one."""
+    # in reverse, so that of each size the first batch of the epoch stays
     by_shape = {
         index.shape: (index, ray) for index, ray in reversed(state.split_epoch(order, rays))
     }

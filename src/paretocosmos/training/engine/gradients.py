@@ -11,6 +11,7 @@ from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import Hypernet, HypernetOutput, find_heads, is_inside
 from paretocosmos.types import Inputs, Outputs
 
+# The attribute of a `Hypernet` whose layer emits the weights.
 LAST_LAYER = "emit"
 
 
@@ -50,6 +51,7 @@ class LossGradients:
     def gram(self) -> Tensor:
         """Compute the inner products ``[..., G, J, J]`` of the gradients of a group's losses."""
         rows = self._compute_rows()
+        # rows begin with the shared parameters, so that a slice leaves the heads out
         shared = [name for name in self._leaves if not is_inside(name, self._heads)]
         width = sum(math.prod(self._leaves[name].shape[self._axes :]) for name in shared)
         return compute_inner_products(rows[..., :width])
@@ -58,9 +60,11 @@ class LossGradients:
         """Compute Σ weights ∇losses by name, for weights ``[..., G, J]``."""
         if self._rows is None:
             leaves = list(self._leaves.values())
-            parts = torch.autograd.grad(self._losses, leaves, weights, materialize_grads=True)
-            return dict(zip(self._leaves, self._sum_up(parts), strict=True))
+            # `materialize_grads`: zeros for heads of other tasks, which a loss does not reach
+            grads = torch.autograd.grad(self._losses, leaves, weights, materialize_grads=True)
+            return dict(zip(self._leaves, self._sum_up(grads), strict=True))
         total = (weights.unsqueeze(-1) * self._rows).flatten(self._axes, -2).sum(dim=self._axes)
+        # groups and losses are summed; what is left, ``[..., P]``, is cut into parameters again
         leaves = [self._leaves[name] for name in self._row_names]
         pieces = total.split([math.prod(leaf.shape[self._axes :]) for leaf in leaves], dim=-1)
         shaped = (piece.reshape(leaf.shape) for piece, leaf in zip(pieces, leaves, strict=True))
@@ -75,11 +79,12 @@ class LossGradients:
         leaves, flat = [self._leaves[name] for name in self._row_names], []
         for loss in self._losses.flatten(self._axes).unbind(-1):
             # the sum over seeds: no seed's loss depends on another's parameters
-            parts = torch.autograd.grad(
+            grads = torch.autograd.grad(
                 loss.sum(), leaves, retain_graph=True, materialize_grads=True
             )
-            flat += [part.reshape(*part.shape[: self._axes], -1) for part in parts]
+            flat += [grad.reshape(*grad.shape[: self._axes], -1) for grad in grads]
         shape = (*self._losses.shape[-2:], -1)
+        # one message for all rows: each costs a round trip between processes
         (rows,) = self._sum_up([torch.cat(flat, dim=-1)])
         self._rows = torch.unflatten(rows, -1, shape)
         return self._rows
@@ -90,12 +95,14 @@ def compute_inner_products(rows: Tensor) -> Tensor:
     count = rows.shape[-2]
     # not a matrix product, which a GPU may round to tf32: differences of these numbers decide
     products = [(rows[..., i:, :] * rows[..., i : i + 1, :]).sum(dim=-1) for i in range(count)]
+    # only j >= i was computed, since the matrix is symmetric
     both = [products[min(i, j)][..., abs(i - j)] for i in range(count) for j in range(count)]
     return torch.unflatten(torch.stack(both, dim=-1), -1, (count, count))
 
 
 def has_hypernet_gradients(model: nn.Module, heads: tuple[str, ...]) -> TypeGuard[Hypernet]:
     """Return whether every gradient goes through one linear layer that reads a vector per ray."""
+    # chunks reuse the last layer, whose gradients then add up; heads would have to be left out
     return isinstance(model, Hypernet) and model.chunks is None and not heads
 
 
@@ -155,9 +162,10 @@ class HypernetGradients:
         start, upstream = self._losses, weights
         if self._rows is not None:
             start = self._emission.emitted
+            # by linearity: the sum of the g_j, each by its weight, has one backward pass
             upstream = (weights.unsqueeze(-1) * self._rows).sum(dim=-2)
-        parts = torch.autograd.grad(start, list(self._leaves.values()), upstream)
-        return dict(zip(self._leaves, parts, strict=True))
+        grads = torch.autograd.grad(start, list(self._leaves.values()), upstream)
+        return dict(zip(self._leaves, grads, strict=True))
 
     def _compute_earlier_rows(self, rows: Tensor) -> Tensor:
         """Compute gradients ``[..., G, J, T]`` of the parameters before the last layer."""
@@ -166,15 +174,17 @@ class HypernetGradients:
             leaf for name, leaf in self._leaves.items() if not name.startswith(f"{LAST_LAYER}.")
         ]
         layer = self._leaves[f"{LAST_LAYER}.weight"].detach()
+        # dL/dh = g W; a stack of seeds has an axis before, and W needs one for the groups
         upstream = rows @ (layer if layer.ndim == 2 else layer.unsqueeze(-3))
         axes = features.ndim - 2  # of seeds
         groups = []
         for group in range(rows.shape[-3]):
             columns = []
             for of_loss in upstream.unbind(-2):
+                # one group at a time: autograd would sum the gradients of all groups
                 masked = torch.zeros_like(features)
                 masked[..., group, :] = of_loss[..., group, :]
-                parts = torch.autograd.grad(features, earlier, masked, retain_graph=True)
-                columns.append(torch.cat([part.flatten(axes) for part in parts], dim=-1))
+                grads = torch.autograd.grad(features, earlier, masked, retain_graph=True)
+                columns.append(torch.cat([grad.flatten(axes) for grad in grads], dim=-1))
             groups.append(torch.stack(columns, dim=-2))
         return torch.stack(groups, dim=-3)

@@ -21,6 +21,7 @@ PIECE = 4096
 # It takes 36 pieces at a time: more of them cost more than they win (3.2 million numbers, H200:
 # 115 us in pieces of 4096).
 PIECES = 32
+# As usual for SGD; also the factor by which Nesterov's step looks ahead.
 MOMENTUM = 0.9
 
 
@@ -67,12 +68,14 @@ class Optimizer:
         self, parameters: Mapping[str, Tensor], rule: UpdateRule, *, stacked: bool = False
     ) -> None:
         self._names = tuple(parameters)
+        # detached tensors share the memory, and in-place changes of them are not recorded
         self._parameters = [p.detach() for p in parameters.values()]
         self._rule, self._stacked = rule, stacked
         count = 1 if rule.optimizer == "sgd" else 2
         self._moments = [[torch.zeros_like(p) for p in self._parameters] for _ in range(count)]
         self._average = [p.clone() for p in self._parameters] if rule.average else []
         device = self._parameters[0].device
+        # a tensor, which the fused kernel reads for the bias correction
         self._step = torch.zeros((), device=device)
         self._step_index = torch.zeros(1, dtype=torch.long, device=device)
         """The step within the epoch, where the rate changes from step to step."""
@@ -83,6 +86,7 @@ class Optimizer:
         self._rate: Tensor | float = self._device_rate[0] if self._cuda else 0.0
         total = sum(p.numel() for p in self._parameters)
         self._piece = max(PIECE, total // PIECES) if self._cuda else None
+        # views of the same memory, cut once: cutting costs more than a small update
         self._live = [self._cut(k) for k in (self._parameters, *self._moments, self._average)]
         decayed = rule.optimizer != "adam" and rule.weight_decay > 0
         self._decayed = self._cut(
@@ -118,17 +122,18 @@ class Optimizer:
         if self._rates is not None:
             self._advance_rate(self._rates)
         self._step.add_(1)
+        # before the update, as in `torch.optim.AdamW`
         if self._decayed:
             factor = 1 - self._rate * self._rule.weight_decay
             scale_all_(self._decayed, factor)
         parameters, *moments, average = self._live
         change = self._sgd if self._rule.optimizer == "sgd" else self._adam
         change(parameters, ordered if self._piece is None else self._cut(ordered), moments)
-        if average:
+        if average:  # an exponential moving average of the weights
             lerp_all_(average, parameters, self._rule.average)
 
     def _advance_rate(self, rates: Tensor) -> None:
-        if self._cuda:
+        if self._cuda:  # on the device: a captured graph has no numbers of Python's
             torch.index_select(rates, 0, self._step_index, out=self._device_rate)
         else:
             self._rate = float(rates[int(self._step_index)])
@@ -143,7 +148,7 @@ class Optimizer:
             parameters,
             gradients,
             *moments,
-            [],
+            [],  # the maxima of AMSGrad, which is off
             [self._step] * len(parameters),
             lr=self._rate,
             beta1=0.9,
@@ -167,18 +172,20 @@ class Optimizer:
         """Scale gradients to be no longer than the limit, all of a network's together."""
         axes = [tuple(range(int(self._stacked), g.ndim)) for g in gradients]
         squares = [
-            g.square().sum(dim=own) if own else g.square()
-            for g, own in zip(gradients, axes, strict=True)
+            # no axes to sum over: `dim=()` would sum over all, seeds included
+            g.square().sum(dim=dims) if dims else g.square()
+            for g, dims in zip(gradients, axes, strict=True)
         ]
         norm = torch.stack(squares).sum(dim=0).sqrt()
+        # without a branch, which would read the norm back from the device: 1 for a shorter norm
         factor = self._rule.clip / norm.clamp(min=self._rule.clip)
-        shapes = [(-1, *[1] * len(own)) if self._stacked else () for own in axes]
+        shapes = [(-1, *[1] * len(dims)) if self._stacked else () for dims in axes]
         return [g * factor.reshape(shape) for g, shape in zip(gradients, shapes, strict=True)]
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
         """Give the networks, inside, their averaged weights, where there is an average."""
-        self._exchange()
+        self._exchange()  # a swap: the weights that train on wait in the place of the average
         try:
             yield
         finally:
@@ -190,7 +197,7 @@ class Optimizer:
             return
         for parameter, average in zip(self._parameters, self._average, strict=True):
             copy = parameter.clone()
-            parameter.copy_(average)
+            parameter.copy_(average)  # in place: the networks' parameters are these tensors
             average.copy_(copy)
 
     def tensors(self) -> list[Tensor]:
@@ -204,6 +211,7 @@ class Optimizer:
         Args:
             seed: its index in the stack.
         """
+        # torch.optim's names; SGD has one moment, its velocity, under the first of them
         kinds = dict(zip(("exp_avg", "exp_avg_sq"), self._moments, strict=False))
         if self._average:
             kinds["average"] = self._average

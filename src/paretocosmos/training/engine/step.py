@@ -24,9 +24,12 @@ from paretocosmos.types import Batch, Inputs, Outputs, Targets, first, map_tenso
 
 Parameters = Mapping[str, Tensor]
 Prepare = Callable[[Inputs, torch.dtype], Inputs]
+# The second of the results is what a hypernetwork emitted, empty for other networks: `torch.vmap`
+# takes tuples of tensors, not `None`.
 ComputeLosses = Callable[[Parameters, Inputs, Targets, Tensor], tuple[Tensor, tuple[Tensor, ...]]]
 
-# What may differ between objectives that are computed together.
+# What may differ between objectives that are computed together: which head, which label, and how
+# it is called. Any other difference, as of a threshold, would need a loss of its own.
 OWN_ATTRIBUTES = {"name", "output", "target"}
 
 
@@ -111,17 +114,21 @@ def make_step(
         loss_scales: Tensor | None = None,
         /,
     ) -> StepResult:
+        # leaves of a new graph: the step is pure, and gradients must not pile up in `.grad`
         leaves = {name: p.detach().requires_grad_() for name, p in parameters.items()}
         rays = rays.to(dtype)
+        # of the whole step, by which each micro-batch divides: their sum is then the mean
         groups = rays.shape[-2]
         if accumulate == 1:
             losses, total, state = compute(leaves, batch, rays, state, loss_scales, groups)
         else:
             all_losses: list[Tensor] = []
             total = {}
-            for micro_batch, own in _split_batch(batch, rays, accumulate, axis=int(stacked)):
-                losses, parts, state = compute(leaves, micro_batch, own, state, loss_scales, groups)
-                total = {n: total[n] + g for n, g in parts.items()} if total else parts
+            for micro_batch, micro_rays in _split_batch(batch, rays, accumulate, axis=int(stacked)):
+                losses, gradients, state = compute(
+                    leaves, micro_batch, micro_rays, state, loss_scales, groups
+                )
+                total = {n: total[n] + g for n, g in gradients.items()} if total else gradients
                 all_losses.append(losses)
             losses = torch.cat(all_losses, dim=-2)
         # fused Adam walks gradient and parameter as they lie in memory: strides must agree
@@ -157,9 +164,9 @@ def _make_gradients(
     )
     make_losses = partial(_make_losses, model, processes=processes, prepare=prepare, half=half)
     compute_losses = make_losses(objectives, with_features)
-    if tasks:
-        each = {name: make_losses([o]) for name, o in zip(tasks, objectives, strict=True)}
-        compute_losses = _join_tasks(each)
+    if tasks:  # batches of different samples have a forward pass each
+        by_task = {name: make_losses([o]) for name, o in zip(tasks, objectives, strict=True)}
+        compute_losses = _join_tasks(by_task)
     if stacked:
         compute_losses = torch.vmap(compute_losses)
 
@@ -182,7 +189,7 @@ def _make_gradients(
             gradients = LossGradients(losses, leaves, heads, sum_up, stacked=stacked)
         else:
             gradients = LossGradients(losses, leaves, heads, stacked=stacked)
-        losses = losses.detach()
+        losses = losses.detach()  # weights are constants of the backward pass
         weights, state = compute_weights(
             method, losses, rays, gradients.gram, state, loss_scales, groups=groups
         )
@@ -192,7 +199,7 @@ def _make_gradients(
 
 
 def _join_tasks(task_losses: Mapping[str, ComputeLosses]) -> ComputeLosses:
-    """Every objective's losses ``[G, 1]`` on a batch of its own, side by side ``[G, J]``."""
+    """Join the losses ``[G, 1]`` of objectives that have a batch each to ``[G, J]``."""
 
     def compute_losses(
         leaves: Parameters, inputs: Any, targets: Any, rays: Tensor
@@ -226,19 +233,22 @@ def _make_losses(
     def compute_losses(
         leaves: Parameters, inputs: Inputs, targets: Targets, rays: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        own_rays = processes.share_of_rays(rays) if processes.joined else rays
+        share_rays = processes.share_of_rays(rays) if processes.joined else rays
         if not isinstance(model, Conditioning):
-            own_rays = expand_rays(own_rays, len(first(inputs)))
-        ready = inputs if prepare is None else prepare(inputs, dtype)
+            share_rays = expand_rays(share_rays, len(first(inputs)))
+        # inside the step, so that stored bytes become floats on the device, batch by batch
+        prepared = inputs if prepare is None else prepare(inputs, dtype)
         named = {f"{prefix}{name}": leaf for name, leaf in leaves.items()}
         # without its cache of cast weights, which would outlive a trace
         with torch.autocast(rays.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
-            outputs = functional_call(called, named, (ready, own_rays))
+            outputs = functional_call(called, named, (prepared, share_rays))
         emission: tuple[Tensor, ...] = ()
         if with_features is not None:
             outputs, emission = outputs
+        # losses in full precision: differences of large logits lose too much in half of it
         if half:
             outputs = map_tensors(lambda out: out.to(dtype), outputs)
+        # a loss such as a gap between groups is not a mean over shares: it needs all outputs
         if processes.joined:
             outputs = processes.gather(outputs, len(next(iter(targets.values()))))
         return compute_group_losses(objectives, outputs, targets, len(rays)), emission
@@ -251,10 +261,10 @@ def _split_batch(
 ) -> Iterator[tuple[Batch, Tensor]]:
     """Yield a batch and its rays ``[..., G, J]`` in equal parts, in order."""
     for index, micro_rays in enumerate(rays.chunk(count, dim=-2)):
-
-        def narrow(whole: Tensor, index: int = index) -> Tensor:
-            size = whole.shape[axis] // count
-            return whole.narrow(axis, index * size, size)
+        # neighbouring samples: a group of samples keeps its ray
+        def narrow(tensor: Tensor, index: int = index) -> Tensor:
+            size = tensor.shape[axis] // count
+            return tensor.narrow(axis, index * size, size)
 
         inputs, targets = map_tensors(narrow, batch.inputs), map_tensors(narrow, batch.targets)
         yield Batch(inputs, targets), micro_rays
@@ -264,6 +274,7 @@ def match_layout(gradient: Tensor, parameter: Tensor) -> Tensor:
     """Return a gradient with its parameter's strides."""
     if gradient.stride() == parameter.stride():
         return gradient
+    # `empty_like` keeps the strides of channels-last filters, which `contiguous` would lose
     return torch.empty_like(parameter, requires_grad=False).copy_(gradient)
 
 
@@ -297,12 +308,13 @@ def compute_weights(
         scale = loss_scales.unsqueeze(-2)  # the same for all groups
 
         def scaled_gram() -> Tensor:
+            # gradients of losses divided by s have inner products divided by s_i s_j
             return gram() / (scale.unsqueeze(-1) * scale.unsqueeze(-2))
 
         weights, state = method.weights(losses / scale, rays, scaled_gram, state)
         # by the chain rule, back from the scaled losses' weights to those of the losses
         weights = weights / scale
-    weights = weights.to(losses.dtype)
+    weights = weights.to(losses.dtype)  # solvers may work in float64
     # the mean over groups, so that the step's size does not depend on their number
     return weights / groups if groups > 1 else weights, state
 
@@ -327,6 +339,7 @@ def compute_group_losses(
                 return _compute_together(objectives, outputs, targets)
         return torch.stack([objective.loss(outputs, targets) for objective in objectives])
 
+    # one group needs no vmap, whose overhead a small step feels
     if groups == 1:
         return compute_losses(outputs, targets).unsqueeze(0)
     by_group = partial(torch.unflatten, dim=0, sizes=(groups, -1))

@@ -36,6 +36,7 @@ READING = frozenset(
         *(torch.nonzero, torch.argwhere, torch.masked_select, torch.unique),
     }
 )
+# Values that say by themselves whether they changed; of others only the identity does.
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -70,12 +71,13 @@ def forbid_changes(things: Iterable[object]) -> Iterator[None]:
     Args:
         things: those that promise to keep no state between steps.
     """
-    every = [thing for thing in things if hasattr(thing, "__dict__")]
-    marks = [{name: _get_fingerprint(v) for name, v in vars(thing).items()} for thing in every]
+    watched = [thing for thing in things if hasattr(thing, "__dict__")]
+    marks = [{name: _get_fingerprint(v) for name, v in vars(thing).items()} for thing in watched]
     yield
-    for thing, mark in zip(every, marks, strict=True):
-        now = {name: _get_fingerprint(v) for name, v in vars(thing).items()}
-        changed = [name for name in {**mark, **now} if mark.get(name) != now.get(name)]
+    for thing, before in zip(watched, marks, strict=True):
+        after = {name: _get_fingerprint(v) for name, v in vars(thing).items()}
+        # in both, so that attributes that came or went count too
+        changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         if changed:
             raise DataDependentError(
                 f"`{type(thing).__name__}` changes its `{changed[0]}` from step to step in Python"
@@ -83,7 +85,7 @@ def forbid_changes(things: Iterable[object]) -> Iterator[None]:
 
 
 def _get_fingerprint(value: object) -> object:
-    """Return what tells that an attribute was changed: a plain value, a container's length."""
+    """Return a value that differs once an attribute was changed, as a container's length does."""
     if isinstance(value, PLAIN):
         return type(value).__name__, repr(value)  # which is equal for two NaNs
     if isinstance(value, list | dict | set | tuple):
@@ -101,7 +103,7 @@ IN_PLACE: dict[Any, Any] = {
 
 
 def simplify_graph(graph: fx.GraphModule, *, in_place: bool) -> fx.GraphModule:
-    """The same numbers from fewer operations and less memory.
+    """Make a graph compute the same numbers with fewer operations and less memory.
 
     Aliases and transposes of transposes, which only autograd needed, are left out.
 
@@ -115,7 +117,7 @@ def simplify_graph(graph: fx.GraphModule, *, in_place: bool) -> fx.GraphModule:
             node.replace_all_uses_with(node.args[0])
         elif node.target is aten.t.default and node.args[0].target is aten.t.default:
             node.replace_all_uses_with(node.args[0].args[0])
-    graph.graph.eliminate_dead_code()
+    graph.graph.eliminate_dead_code()  # before the readers are counted
     for node in graph.graph.nodes if in_place else ():
         if node.target in IN_PLACE and not node.kwargs and _can_overwrite(node.args[0], node):
             node.target = IN_PLACE[node.target]
@@ -124,7 +126,7 @@ def simplify_graph(graph: fx.GraphModule, *, in_place: bool) -> fx.GraphModule:
 
 
 def _can_overwrite(tensor: Any, result: fx.Node) -> bool:
-    """Whether the graph itself made a tensor like the result, for this one reader."""
+    """Return True if an operation of the graph made the tensor, for this one reader alone."""
     if not isinstance(tensor, fx.Node) or not _have_same_type(tensor, result):
         return False
     while tensor.op == "call_function" and len(tensor.users) == 1:
@@ -137,22 +139,23 @@ def _can_overwrite(tensor: Any, result: fx.Node) -> bool:
     return False
 
 
-def _have_same_type(one: fx.Node, two: fx.Node) -> bool:
-    kinds = [getattr(node.meta.get("val"), "dtype", None) for node in (one, two)]
-    shapes = [getattr(node.meta.get("val"), "shape", None) for node in (one, two)]
+def _have_same_type(first_node: fx.Node, second_node: fx.Node) -> bool:
+    values = [node.meta.get("val") for node in (first_node, second_node)]
+    kinds = [getattr(value, "dtype", None) for value in values]
+    shapes = [getattr(value, "shape", None) for value in values]
     return None not in shapes and kinds[0] == kinds[1] and shapes[0] == shapes[1]
 
 
 def compile_straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
-    """A function of the graph's placeholders, in order, that gives its output.
+    """Compile a graph to a function of its placeholders, in order, that returns its output.
 
-    Intermediate results are released after their last use.
+    Intermediate results are released after their last use: their memory serves the next ones.
     """
     scope: dict[str, Any] = {}
     bound: dict[Any, str] = {}
 
     def name_of(value: Any) -> str:
-        """A value's name in the function; what Python cannot spell is bound under one."""
+        """Spell a value in the function's source; bind to a name what has no spelling."""
         if isinstance(value, fx.Node):
             return value.name
         if isinstance(value, list | tuple):
@@ -170,9 +173,9 @@ def compile_straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
             if node.target not in bound:
                 bound[node.target] = f"operation_{len(bound)}"
                 scope[bound[node.target]] = unwrap_operation(node.target)
-            given = [name_of(value) for value in node.args]
-            given += [f"{key}={name_of(value)}" for key, value in node.kwargs.items()]
-            lines.append(f"{node.name} = {bound[node.target]}({', '.join(given)})")
+            arguments = [name_of(value) for value in node.args]
+            arguments += [f"{key}={name_of(value)}" for key, value in node.kwargs.items()]
+            lines.append(f"{node.name} = {bound[node.target]}({', '.join(arguments)})")
             done = [
                 used.name
                 for used in node.all_input_nodes
@@ -195,6 +198,7 @@ def compile_straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
 # How far a step may be from the eager one where rounding differs (fused kernels, a GPU's unordered
 # sums): tf32 keeps 10 bits, so products of it agree to some 1e-3.
 CLOSE = 1e-2
+# Smaller tensors are measured by the others' size: gradients that cancel are rounding errors alone.
 SHARE = 0.05
 
 
@@ -221,7 +225,7 @@ class TracedStep:
         self._replays: dict[tuple[torch.Size, ...], Callable[[Arguments], StepResult]] = {}
         self.failure: str | None = None
         self.data_dependent = False
-        """Whether it failed because Python decides something, so that it must not be captured."""
+        """True if Python decides something in the step, so that it must not be captured."""
 
     def __call__(
         self,
@@ -235,7 +239,7 @@ class TracedStep:
         arguments = Arguments(parameters, batch, rays, state, loss_scales)
         replay = self._replays.get(_get_shapes(batch, rays))
         if replay is not None:
-            with torch.inference_mode():
+            with torch.inference_mode():  # the recording has the backward pass: no autograd
                 return replay(arguments)
         if self.failure is None:
             return self._trace(arguments)
@@ -255,15 +259,14 @@ class TracedStep:
             with torch.inference_mode():
                 replayed = replay(arguments)
         except torch.cuda.OutOfMemoryError:
-            raise
+            raise  # the caller splits the stack of networks and tries again
         except DataDependentError as error:
             self._fall_back(str(error))
         except Exception as error:  # whatever a network does that cannot be recorded
-            what = f"{type(error).__name__}: {one_line(error)}"
-            self.failure = f"the step cannot be {self.mode} ({what}){self._advice}"
-            self.data_dependent = bool(
-                self._advice
-            )  # which may be because Python decides something
+            reason = f"{type(error).__name__}: {one_line(error)}"
+            self.failure = f"the step cannot be {self.mode} ({reason}){self._advice}"
+            # code from outside that claims to be traceable may have failed by a decision in Python
+            self.data_dependent = bool(self._advice)
         _set_rng_states(generators, device)
         for name, buffer in self._model.named_buffers():
             if not torch.equal(buffer, buffers[name]):
@@ -314,15 +317,15 @@ class TracedStep:
                     f"on other samples the {self.mode} step does not repeat the eager one"
                 )
 
-    def _fall_back(self, what: str) -> None:
+    def _fall_back(self, reason: str) -> None:
         """Go on without a recording, since Python decides something in it."""
-        self.failure = f"{what}, so a recording would freeze what Python decides{self._advice}"
+        self.failure = f"{reason}, so a recording would freeze what Python decides{self._advice}"
         self.data_dependent = True
         self._replays.clear()
 
     @property
     def _advice(self) -> str:
-        """What to do about a declaration that does not hold; nothing where there is none."""
+        """The way out where a declaration does not hold; empty where there is none."""
         names = [type(thing).__name__ for thing in self._third_party if get_declaration(thing)]
         whose = " or ".join(f"`{name}`" for name in dict.fromkeys(names))
         return f": take `traceable = True` off {whose}" if names else ""
@@ -334,7 +337,7 @@ class TracedStep:
 
 
 class Arguments(NamedTuple):
-    """What a step is called with."""
+    """The arguments of a step."""
 
     parameters: Mapping[str, Tensor]
     batch: Batch
@@ -419,18 +422,18 @@ def _rebuild(structure: Tensor | Mapping[str, Tensor], tensors: Iterator[Tensor]
     return map_tensors(lambda _: next(tensors), structure)
 
 
-def _compute_difference(one: StepResult, two: StepResult) -> float:
+def _compute_difference(result: StepResult, expected: StepResult) -> float:
     """Compute how far two results are apart, tensor by tensor, relative to the second's size.
 
     A tensor that is small beside the others of its kind is measured against a share of theirs.
     """
     worst = 0.0
-    parts = (
-        ([one.losses], [two.losses]),
-        (one.gradients.values(), two.gradients.values()),
-        (one.state.values(), two.state.values()),
+    kinds = (
+        ([result.losses], [expected.losses]),
+        (result.gradients.values(), expected.gradients.values()),
+        (result.state.values(), expected.state.values()),
     )
-    for ours, theirs in parts:
+    for ours, theirs in kinds:
         pairs = [(a.double(), b.double()) for a, b in zip(ours, theirs, strict=True)]
         if not all(torch.equal(a.isfinite(), b.isfinite()) for a, b in pairs):
             return math.inf

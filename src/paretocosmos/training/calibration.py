@@ -18,7 +18,7 @@ from paretocosmos.problems import Problem
 
 __all__ = ["find_useful_ends"]
 
-# Weights of an objective that are evaluated, from 0 to 1.
+# Weights of an objective that are evaluated, from 0 to 1: an end is found to 0.04.
 STEPS = 25
 # Parts of the validation rows: the differences between them give the standard errors.
 PARTS = 10
@@ -49,6 +49,7 @@ def find_useful_ends(model: nn.Module, problem: Problem, val: Shares) -> Tensor:
     """
     count = len(problem.objectives)
     corners = torch.eye(count)
+    # the split with the fewest rows: objectives may be scored on different ones
     if min(len(samples) for _, samples in val) < LEAST_ROWS:
         return corners
     # from no weight on objective j, the others being equal, to all of it
@@ -61,8 +62,8 @@ def find_useful_ends(model: nn.Module, problem: Problem, val: Shares) -> Tensor:
     ends = []
     for j in range(count):
         rows = np.arange(STEPS) * count + j  # the rays of objective j, by its weight
-        own_errors = errors[np.ix_(rows, rows)][..., j]
-        ends.append(rows[_find_largest_weight(pays[:, j], scores[rows, j], own_errors)])
+        objective_errors = errors[np.ix_(rows, rows)][..., j]
+        ends.append(rows[_find_largest_weight(pays[:, j], scores[rows, j], objective_errors)])
     if not _has_conflict(scores[ends], errors[np.ix_(ends, ends)]):
         return corners
     return rays[ends]
@@ -75,6 +76,7 @@ def _compute_standard_errors(parts: Values) -> Values:
     without some group of people has no scores: then no difference exceeds the noise.
     """
     differences = parts[:, :, None] - parts[:, None]
+    # of the mean over P parts: its variance is a P-th of that of one part
     errors: Values = differences.std(axis=0, ddof=1) / np.sqrt(len(parts))
     return np.nan_to_num(errors, nan=np.inf)
 
@@ -99,7 +101,7 @@ def _find_largest_weight(pays: npt.NDArray[np.bool_], scores: Values, errors: Va
         scores: ``[S]``, of that objective.
         errors: ``[S, S]``, standard errors of their differences.
     """
-    paying = np.flatnonzero(pays)[::-1]
+    paying = np.flatnonzero(pays)[::-1]  # the largest weight first
     for far, near in pairwise(paying):
         if far - near == 1 or scores[near] - scores[far] > BETTER * errors[near, far] + ROUNDING:
             return int(far)

@@ -108,7 +108,7 @@ class Listeners:
         *,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
-        self._callbacks = list(callbacks)
+        self._callbacks = list(callbacks)  # a copy: one that fails is removed from it
         for callback in self._callbacks:
             if not isinstance(callback, Callback):
                 raise ConfigurationError(
@@ -128,6 +128,7 @@ class Listeners:
         trace: TracebackType | None,
     ) -> None:
         reason = "" if error is None else one_line(error) or type(error).__name__
+        # whatever is still open here was interrupted or has failed
         for folder in self._open:
             self._call("stopped", folder, reason)
         self._open = []
@@ -152,6 +153,7 @@ class Listeners:
             self._call("epoch", progress)
         for evaluation in evaluations:
             self._call("evaluated", evaluation)
+        # not through `_call`: an exception is how a caller's own function stops a training
         if self.progress is not None:
             self.progress(overall)
 
@@ -162,7 +164,7 @@ class Listeners:
             self._call("finished", run)
 
     def _call(self, event: str, *arguments: object) -> None:
-        for callback in tuple(self._callbacks):
+        for callback in tuple(self._callbacks):  # a copy, since one that fails is removed meanwhile
             try:
                 getattr(callback, event)(*arguments)
             except Exception as error:  # hours of training are worth more than a log

@@ -39,7 +39,7 @@ from paretocosmos.training.progress import Progress, follow_progress
 
 
 def check_methods(methods: Sequence[str]) -> list[str]:
-    """The names, if there are some and none twice."""
+    """Return the names as a list: at least one, and none twice."""
     wanted = [methods] if isinstance(methods, str) else list(methods)
     if not all(isinstance(name, str) for name in wanted):
         raise ConfigurationError(
@@ -56,7 +56,7 @@ def check_methods(methods: Sequence[str]) -> list[str]:
 def split_by_method(
     settings: Mapping[str, Any], plans: Mapping[str, Plan], of_problem: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """Each method's settings: those for all, and over them its own, ``METHOD.KEY``.
+    """Return each method's settings: those for all methods, overridden by its ``METHOD.KEY``.
 
     Every mistake is reported at once.
 
@@ -65,29 +65,31 @@ def split_by_method(
         plans: what each method trains, before any of them.
         of_problem: the names of the problem's, to suggest.
     """
-    known = {method: _list_settings(plan) for method, plan in plans.items()}
-    for_all: dict[str, Any] = {}
-    own: dict[str, dict[str, Any]] = {method: {} for method in plans}
+    takes = {method: _list_settings(plan) for method, plan in plans.items()}
+    shared: dict[str, Any] = {}
+    overrides: dict[str, dict[str, Any]] = {method: {} for method in plans}
     mistakes: list[ConfigurationError] = []
     for key, value in settings.items():
         method = next((name for name in plans if key.startswith(f"{name}.")), None)
         if method is not None:
             name = key.removeprefix(f"{method}.")
-            mistakes += _find_own_mistakes(method, name, value, known[method])
-            own[method][name] = value
+            mistakes += _find_override_mistakes(method, name, value, takes[method])
+            overrides[method][name] = value
         else:
-            mistakes += _find_shared_mistakes(key, value, known, of_problem)
-            for_all[key] = value
+            mistakes += _find_shared_mistakes(key, value, takes, of_problem)
+            shared[key] = value
     if mistakes:
         raise joined(mistakes)
-    return {method: for_all | mine for method, mine in own.items()}
+    return {method: shared | settings for method, settings in overrides.items()}
 
 
-def make_plans(own: Mapping[str, Mapping[str, Any]], plan: Callable[..., Plan]) -> dict[str, Plan]:
-    """What each method trains; a mistake that all of them have is told once."""
+def make_plans(
+    by_method: Mapping[str, Mapping[str, Any]], plan: Callable[..., Plan]
+) -> dict[str, Plan]:
+    """Make each method's plan from its settings; report a mistake that all have once."""
     plans: dict[str, Plan] = {}
     mistakes: dict[str, list[str]] = {}
-    for method, settings in own.items():
+    for method, settings in by_method.items():
         try:
             plans[method] = plan(method, settings)
         except ConfigurationError as error:
@@ -95,41 +97,44 @@ def make_plans(own: Mapping[str, Mapping[str, Any]], plan: Callable[..., Plan]) 
     if mistakes:
         raise ConfigurationError(
             "; ".join(
-                why if len(who) == len(own) else f"{', '.join(who)}: {why}"
-                for why, who in mistakes.items()
+                reason if len(methods) == len(by_method) else f"{', '.join(methods)}: {reason}"
+                for reason, methods in mistakes.items()
             )
         )
     return plans
 
 
-def _find_own_mistakes(
-    method: str, name: str, value: Any, known: Sequence[str]
+def _find_override_mistakes(
+    method: str, name: str, value: Any, takes: Sequence[str]
 ) -> list[ConfigurationError]:
+    # hypervolumes are volumes up to the reference point: of two points they are not comparable
     if name.removeprefix("training.") == "reference":
         refusal = ConfigurationError(
             "`reference` must be the same for all methods, so that hypervolumes can be compared, "
             f"found `{method}.{name}`: set `reference` to {value}"
         )
         return [refusal.with_hint({"reference": value})]
-    if name not in known:
-        names = [f"{method}.{one}" for one in known if "." not in one and one != "reference"]
+    if name not in takes:
+        # the short form of every setting is enough to suggest from
+        names = [f"{method}.{n}" for n in takes if "." not in n and n != "reference"]
         return [unknown("setting", f"{method}.{name}", names)]
     return []
 
 
 def _find_shared_mistakes(
-    key: str, value: Any, known: Mapping[str, Sequence[str]], of_problem: Sequence[str]
+    key: str, value: Any, takes: Mapping[str, Sequence[str]], of_problem: Sequence[str]
 ) -> list[ConfigurationError]:
-    takers = [method for method, names in known.items() if key in names]
-    others = [method for method in known if method not in takers]
-    if not others:
+    takers = [method for method, names in takes.items() if key in names]
+    refusers = [method for method in takes if method not in takers]
+    if not refusers:
         return []
-    if takers:
-        own = {f"{method}.{key}": value for method in takers}
+    if takers:  # ignored by some, it would compare methods under different settings
+        overrides = {f"{method}.{key}": value for method in takers}
         refusal = ConfigurationError(
-            f"`{key}` is not a setting of {_format_names(others)}: set {_format_names(own)} instead"
+            f"`{key}` is not a setting of {_format_names(refusers)}: set "
+            f"{_format_names(overrides)} instead"
         )
-        return [refusal.with_hint(own)]
+        return [refusal.with_hint(overrides)]
     owner = key.partition(".")[0]
     if owner in (*registry.names("methods"), *get_pairs()):
         return [
@@ -137,13 +142,14 @@ def _find_shared_mistakes(
                 f"`{key}` is for `{owner}`, which is not among the methods: add it to `methods`"
             )
         ]
-    every = {name for names in known.values() for name in names if "." not in name}
-    return [unknown("setting", key, {*every, *of_problem})]
+    short_names = {name for names in takes.values() for name in names if "." not in name}
+    return [unknown("setting", key, {*short_names, *of_problem})]
 
 
 def _list_settings(plan: Plan) -> list[str]:
-    """What can be set, as ``penalty`` and as ``method.penalty``."""
+    """Return the names of all settings, as ``penalty`` and as ``method.penalty``."""
     made = plan.configuration
+    # only parts that the plan has: a user's own network has no conditioning or backbone to set
     things = {"training": Training, "method": registry.find("methods", made.method.name)}
     if made.conditioning is not None:
         things["conditioning"] = registry.find("conditioning", made.conditioning.name)
@@ -218,7 +224,7 @@ def compare(
     >>> [(row["method"], row["points"]) for row in done.rows]
     [('cosmos', 25), ('uniform', 1)]
     """
-    _check_single_process(device)
+    _check_single_process(device)  # processes would have to agree on every method's failure
     wanted, all_seeds = check_methods(methods), check_seeds(seeds)
     asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
     how: FitOptions = {
@@ -231,12 +237,12 @@ def compare(
         "deterministic": deterministic,
     }
     with follow_progress(progress is True) as follow:
-        lead, plans, own = _plan_methods(
+        lead, plans, method_settings = _plan_methods(
             problem, wanted, all_seeds, asked, how | {"protocol": protocol}
         )
         _run_preflights(plans, engine)
-        folder, places = _choose_folders(out, lead.problem.name, wanted, resume=resume)
-        _check_resumable(folder, plans, places, all_seeds if resume else ())
+        folder, folders = _choose_folders(out, lead.problem.name, wanted, resume=resume)
+        _check_resumable(folder, plans, folders, all_seeds if resume else ())
         how |= {"resume": resume, "engine": engine, "report": False, "callbacks": callbacks}
         bars = {name: follow(name, plan.training.epochs) for name, plan in plans.items()}
 
@@ -244,8 +250,8 @@ def compare(
             options: FitOptions = {
                 **how,
                 "method": method,
-                "settings": own[method],
-                "out": places[method],
+                "settings": method_settings[method],
+                "out": folders[method],
                 "progress": bars[method] or (callable(progress) and partial(progress, method)),
             }
             return fit(lead.problem, seeds=all_seeds, **options)
@@ -260,9 +266,10 @@ def compare(
 def _choose_folders(
     out: str | Path | None, problem: str, methods: Sequence[str], *, resume: bool
 ) -> tuple[Path, dict[str, Path]]:
-    """The folder of a comparison, and that of each method in it."""
+    """Choose the folder of a comparison, and in it the folder of each method."""
     folder = choose_folder(out, f"{problem}-compare", resume=resume, what="comparison")
     refuse_one_run(folder, "a comparison")
+    # a name such as `torchjd:UPGrad` has characters that some file systems refuse
     return folder, {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in methods}
 
 
@@ -272,7 +279,7 @@ def _check_single_process(device: str) -> None:
             "`compare` must run in one process, found several: start it without torchrun, or train "
             "the methods one by one with `train`"
         )
-        refusal.shared = True
+        refusal.shared = True  # every process raises it: one message is enough
         raise refusal
 
 
@@ -283,13 +290,14 @@ def _plan_methods(
     settings: Mapping[str, Any],
     how: PlanOptions,
 ) -> tuple[Plan, dict[str, Plan], dict[str, dict[str, Any]]]:
-    """The first method's plan without settings, every method's, and every method's settings.
+    """Plan every method on the problem that the first one loads.
 
-    All are on the problem that the first one loaded.
+    Returns:
+        The first method's plan without settings, every method's plan, and every method's settings.
     """
 
-    def plan(problem: str | Problem, method: str, own: Mapping[str, Any]) -> Plan:
-        options: PlanOptions = {**how, "method": method, "settings": own}
+    def plan(problem: str | Problem, method: str, settings: Mapping[str, Any]) -> Plan:
+        options: PlanOptions = {**how, "method": method, "settings": settings}
         return make_plan(problem, seed=seeds[0], **options)
 
     named = isinstance(problem, str)
@@ -297,19 +305,20 @@ def _plan_methods(
         registry.parameters(registry.find("problems", problem_name(str(problem)))) if named else {}
     )
     for_problem = {k: v for k, v in settings.items() if k.removeprefix("problem.") in takes}
-    lead = plan(problem, methods[0], for_problem)
-    for seed in seeds[1:]:
+    lead = plan(problem, methods[0], for_problem)  # the only one that loads data
+    for seed in seeds[1:]:  # a seed that cannot be used is refused before any training
         lead.for_seed(seed)
+    # without settings, only to ask what each method takes
     bare = {method: plan(lead.problem, method, {}) for method in methods}
     rest = {key: value for key, value in settings.items() if key not in for_problem}
-    own = split_by_method(rest, bare, list(takes))
-    return lead, make_plans(own, partial(plan, lead.problem)), own
+    by_method = split_by_method(rest, bare, list(takes))
+    return lead, make_plans(by_method, partial(plan, lead.problem)), by_method
 
 
 def _train_methods(
     plans: Mapping[str, Plan], train: Callable[[str], list[Run]]
 ) -> tuple[dict[str, Sequence[Run]], dict[str, str]]:
-    """Every method's runs, and of those that failed the reason; an error where all did."""
+    """Return every method's runs, and the reasons of those that failed; raise if all failed."""
     runs: dict[str, Sequence[Run]] = {}
     failures: dict[str, str] = {}
     for method, plan in plans.items():
@@ -326,7 +335,7 @@ def _train_methods(
 
 
 def _run_preflights(plans: Mapping[str, Plan], engine: str) -> None:
-    """What a method would refuse when its turn comes is refused before another is trained."""
+    """Refuse now what a method would refuse only when its turn comes."""
     for method, plan in plans.items():
         check_engine(engine, plan.device)
         network = list_networks(plan.model)[0]
@@ -337,26 +346,26 @@ def _run_preflights(plans: Mapping[str, Plan], engine: str) -> None:
 
 
 def _check_resumable(
-    folder: Path, plans: Mapping[str, Plan], places: Mapping[str, Path], seeds: Sequence[int]
+    folder: Path, plans: Mapping[str, Plan], folders: Mapping[str, Path], seeds: Sequence[int]
 ) -> None:
-    """What one method refuses to continue is refused before another is trained."""
+    """Refuse before the first training what one of the methods cannot continue."""
     for method, plan in plans.items():
         for seed in seeds:
-            place = places[method] / f"seed-{seed}"
-            if (place / "run.json").exists():
-                refuse_other(place, load_record(place), plan.for_seed(seed))
+            run_folder = folders[method] / f"seed-{seed}"
+            if (run_folder / "run.json").exists():  # else this method had not begun
+                refuse_other(run_folder, load_record(run_folder), plan.for_seed(seed))
     if seeds:
         remove_leftovers(folder)
 
 
 @contextmanager
 def _prefix_warnings(method: str, plan: Plan) -> Iterator[None]:
-    """Warnings say whose they are; networks for one objective each need not be a front."""
+    """Prefix warnings with the method; drop those of a front where each objective has a network."""
     rays = plan.method.fixed_rays(len(plan.problem.objectives))
     alone = rays is not None and has_only_corners(rays)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FrontWarning)
         yield
-    for one in caught:
-        if not (alone and issubclass(one.category, FrontWarning)):
-            warnings.warn(f"{method}: {one.message}", one.category, stacklevel=3)
+    for warning in caught:
+        if not (alone and issubclass(warning.category, FrontWarning)):
+            warnings.warn(f"{method}: {warning.message}", warning.category, stacklevel=3)

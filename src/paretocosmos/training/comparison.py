@@ -1,4 +1,4 @@
-"""What a comparison gave: its runs, a row of numbers per method, and one file with all of them."""
+"""Result of a comparison: its runs, a row of numbers per method, and one file with all of them."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from paretocosmos.explorer import Page
 
 
-# What is looked at before the hypervolume.
+# Judged before the hypervolume, which a front without order or range can win.
 MEASURES = (
     "monotonicity",
     "range_covered",
@@ -53,7 +53,7 @@ class Comparison:
 
     def _grid(self) -> Grid:
         """A row per method: how good it is before what it costs."""
-        every = {
+        columns = {
             "order": "monotonicity",
             "range": "range_covered",
             "behind": "igd_plus",
@@ -61,7 +61,8 @@ class Comparison:
             "seconds": "seconds",
         }
         rows = self.rows
-        shown = {head: key for head, key in every.items() if any(key in row for row in rows)}
+        # some measures exist only beside the method `separate`
+        shown = {head: key for head, key in columns.items() if any(key in row for row in rows)}
         cells = [
             [row["method"], *("-" if row[k] is None else f"{row[k]:.4g}" for k in shown.values())]
             for row in rows
@@ -80,6 +81,7 @@ class Comparison:
             samples: whether to show a dozen of the data.
             height: of the frame in a notebook, in pixels.
         """
+        # here, so that only callers who want a page pay for its import
         from paretocosmos.explorer import HEIGHT, write_page
 
         runs = [run for some in self.runs.values() for run in some]
@@ -123,21 +125,25 @@ class Comparison:
     def save(self) -> None:
         """Write ``compare.json``: the numbers and every front, in a folder that may be moved."""
         numbers = {key: value for key, value in self.to_dict().items() if key != "folder"}
-        fronts = {method: [run.front.to_dict() for run in own] for method, own in self.runs.items()}
+        fronts = {m: [run.front.to_dict() for run in runs] for m, runs in self.runs.items()}
         write_json(self.folder / "compare.json", numbers | {"fronts": fronts})
 
     def _row(self, method: str, runs: Sequence[Run]) -> dict[str, Any]:
         def mean(key: str) -> float | None:
-            found = [run.record["metrics"]["test"][key] for run in runs]
-            return None if None in found else fmean(found)
+            values = [run.record["metrics"]["test"][key] for run in runs]
+            # a mean over the seeds that have a value would flatter the method
+            return None if None in values else fmean(values)
 
         reached = [run.record["metrics"]["test"]["hypervolume"] for run in runs]
+        # seed by seed: the runs of one seed have the same split of the data
         shares = {
             other: fmean(coverage(a.front, b.front) for a, b in zip(runs, theirs, strict=True))
             for other, theirs in self.runs.items()
             if other != method
         }
+        # the largest first, so that a reader sees the strongest rival
         worst = sorted(shares.items(), key=lambda item: -item[1])
+        # of seeds that trained as one stack, each took its share of the time
         seconds = [r.record["seconds_training"] / r.record["seeds_together"] for r in runs]
         noted = [network for run in runs for network in run.record["networks"]]
         unsolved = [n["infeasible_share"] for n in noted if "infeasible_share" in n]
@@ -158,18 +164,18 @@ class Comparison:
         }
 
     def _measures(self, runs: Sequence[Run]) -> dict[str, float | None]:
-        """Order, range and distance to the networks of `separate`, means over seeds."""
+        """Compute order, range and distance to the networks of `separate`, means over seeds."""
         separate: list[Front | None] = [run.front for run in self.runs.get("separate", ())]
         with warnings.catch_warnings():
             # whoever trained was told that no point counts
             warnings.simplefilter("ignore", FrontWarning)
             reports = [
-                front_report(run.front, beside).to_dict()["numbers"]
-                for run, beside in zip(runs, separate or [None] * len(runs), strict=True)
+                front_report(run.front, reference).to_dict()["numbers"]
+                for run, reference in zip(runs, separate or [None] * len(runs), strict=True)
             ]
-        found = {name: [report[name] for report in reports] for name in reports[0]}
+        numbers = {name: [report[name] for report in reports] for name in reports[0]}
         return {
-            name: None if None in found[name] else fmean(found[name])
+            name: None if None in numbers[name] else fmean(numbers[name])
             for name in MEASURES
-            if name in found
+            if name in numbers
         }

@@ -40,7 +40,8 @@ from paretocosmos.training.seed_run import SeedRun
 
 __all__ = ["FitOptions", "Progress", "ProgressCallback", "check_seeds", "fit", "write_pages"]
 
-# Settings that may differ between the processes of one training.
+# Settings that may differ between the processes of one training: each has a device of its own, and
+# its machine may keep the files elsewhere; a hash of the data is compared instead.
 PER_PROCESS = ("device", "problem.settings.data")
 
 
@@ -184,6 +185,7 @@ def _claim_jobs(
     folders = choose_run_folders(processes, plans, out, several=several, resume=resume)
     jobs = list(zip(plans, folders, strict=True))
     stacked = _should_stack(plans[0], processes)
+    # locked until `fit` returns: another program that trains there would mix up the checkpoints;
     # a stack is at one epoch: runs that were interrupted at different ones train one by one
     return jobs, claim_runs(locks, jobs, processes, resume=resume, stacked=stacked)
 
@@ -205,6 +207,7 @@ def write_pages(runs: Sequence[Run], parent: Path | None = None) -> None:
 
     All pages show the same samples. A page that cannot be built costs a warning, not the runs.
     """
+    # here, since a training without a page needs none of it
     from paretocosmos.explorer import build_page_model, write_report
 
     with status("writing the page"):
@@ -248,6 +251,7 @@ def _check_agreement(processes: Processes, plans: list[Plan]) -> None:
     plan = plans[0]
     if not processes.joined:
         return
+    # whole groups go to a process: a group's losses have one ray
     groups = plan.training.groups // plan.training.accumulate
     if groups > 1 and groups % processes.count:
         least = processes.count * plan.training.accumulate
@@ -255,7 +259,7 @@ def _check_agreement(processes: Processes, plans: list[Plan]) -> None:
             "`groups` per micro-batch must be 1 (the same ray for all processes) or a multiple of "
             f"their number, {processes.count}, found {groups}: use groups={least}"
         ).with_hint({"groups": least})
-        error.shared = True
+        error.shared = True  # all have the same settings, so that all raise it
         raise error
     settings = flatten_settings(plan.configuration.to_dict())
     facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in PER_PROCESS}
@@ -267,7 +271,7 @@ def _check_agreement(processes: Processes, plans: list[Plan]) -> None:
 def _resolve_seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
     if seeds is None:
         return [seed]
-    if seed != 1:
+    if seed != 1:  # the default, which cannot be told from a 1 that was given
         raise ConfigurationError(f"`seeds` replaces `seed`, found {seed} too: give one of them")
     return check_seeds(seeds)
 
@@ -331,7 +335,7 @@ def _train_jobs(
     torch.cuda.empty_cache()
     if len(jobs) == 1:
         return _train_jobs(jobs, engine, listeners, processes, stacked=False)
-    middle = len(jobs) // 2
+    middle = len(jobs) // 2  # halves, since it is not known how much memory is missing
     halves = (jobs[:middle], jobs[middle:])
     return [run for half in halves for run in _train_jobs(half, engine, listeners, processes)]
 
@@ -354,6 +358,7 @@ def _should_stack(plan: Plan, processes: Processes) -> bool:
     One small network hardly uses a GPU. It does use a CPU, unless it is so small that most of the
     time is spent on dispatching its operations.
     """
+    # a dense layer has one multiply-add per weight and sample, a convolution many more
     weights = sum(p.numel() for p in list_networks(plan.model)[0].parameters())
     small = len(plan.problem.input_shape) == 1 and weights * plan.training.batch_size < SMALL_STEP
     faster = plan.device.type == "cuda" or small

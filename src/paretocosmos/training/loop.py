@@ -58,6 +58,7 @@ def make_training_source(plan: Plan, dtype: torch.dtype, processes: Processes) -
     """Return the source of batches: a split in memory, or a loader that reads during training."""
     source = plan.problem.source("train")
     if source is not None:
+        # a reader gives each process its share of a batch, not of every micro-batch
         if processes.count > 1 and plan.training.accumulate > 1:
             raise ConfigurationError(
                 "`accumulate` needs the training split in memory if several processes train, "
@@ -99,7 +100,7 @@ def open_source(plan: Plan, processes: Processes, *, epoch: int) -> Iterator[Non
     try:
         yield
     finally:
-        source.end()
+        source.end()  # worker processes would outlive the training
 
 
 class EpochResult(NamedTuple):
@@ -245,14 +246,16 @@ class Trainer:
         self.plan = plan = seed_runs[0].plan
         self.processes = seed_runs[0].processes
         self.remaining = RemainingTime(plan.training.epochs, plan.training.evaluate_every)
-        retain_freed_memory(plan.device)
+        retain_freed_memory(plan.device)  # before anything large is allocated and freed
         if plan.configuration.precision == "fp64":
             for seed_run in seed_runs:
                 seed_run.model.double()
         self.networks = [network for seed_run in seed_runs for network in seed_run.networks]
         self.dtype = next(self.networks[0].parameters()).dtype
         if plan.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(plan.device)
+            torch.cuda.reset_peak_memory_stats(
+                plan.device
+            )  # else an earlier training's would count
         self.source = make_training_source(plan, self.dtype, self.processes)
         samples = len(self.source)
         if samples < plan.training.groups:
@@ -304,6 +307,7 @@ class Trainer:
             seed_torch(self.plan.seed, self.plan.device, deterministic=deterministic),
             set_precision(configuration.precision),
         ):
+            # views of the stacks: a checkpoint that is loaded into them reaches the stacks
             moments = [s.state.optimizer.state(k) for s in self.stacks for k in range(s.networks)]
             states = [s.saved_state(k) for s in self.stacks for k in range(s.networks)]
             epoch = self.processes.together(self._find_first_epoch)

@@ -52,7 +52,7 @@ class NetworkStack:
     def epoch(self, draws: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> Tensor:
         """Train for an epoch and return the groups' mean losses, ``[steps, networks, J]``."""
         order, rays = self._join(draws, device)
-        losses = self.engine.epoch(order, rays).mean(dim=-2)
+        losses = self.engine.epoch(order, rays).mean(dim=-2)  # over groups, each of another ray
         return losses if self.networks > 1 else losses.unsqueeze(1)
 
     def prepare(self, draws: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> None:
@@ -77,6 +77,7 @@ class NetworkStack:
             by_network[0] if self.networks == 1 else torch.stack(by_network)
             for by_network in zip(*draws, strict=True)
         )
+        # the order may stay on the CPU, where streamed samples are gathered
         return order.to(self.state.source.device), rays.to(device)
 
 
@@ -102,7 +103,9 @@ def make_network_stack(
     loss_scales = _compute_scales(networks, tasks, plans)
     networks = [task.network for task in tasks]
     model = networks[0]
+    # rounded up: the last short batch of an epoch is a step, too
     steps = training.epochs * -(-len(source) // training.batch_size)
+    # frozen parameters get no gradient and no moments
     parameters = (
         _stack_parameters(networks)
         if stacked
@@ -183,6 +186,7 @@ def _compute_scales(
 
 def _join_networks(tensors: Sequence[Tensor]) -> Tensor:
     """Stack one tensor of each network; copy it if there is one network."""
+    # a clone, since the stack changes its state in place
     return torch.stack(list(tensors)) if len(tensors) > 1 else tensors[0].clone()
 
 

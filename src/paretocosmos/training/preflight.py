@@ -1,4 +1,4 @@
-"""Every part once on a few samples, before a folder exists: what cannot work is refused then."""
+"""Preflight: run everything once on a few samples and refuse what cannot work, in one sentence."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,6 +26,7 @@ from paretocosmos.types import Batch, Outputs, map_tensors
 
 __all__ = ["run_preflight"]
 
+# Few, to cost no time; more than one, whose variance would be NaN.
 SAMPLES = 4
 Share = tuple[tuple[Objective, ...], Batch]
 
@@ -48,7 +49,7 @@ def run_preflight(
         smallest: samples in the smallest part of a batch that a process will see at once.
 
     Returns:
-        What labels each target may have, where they are classes.
+        The labels that each target may have, where they are classes.
     """
     shares = _load_shares(problem, SAMPLES, model)
     few = shares[0][1]
@@ -59,6 +60,7 @@ def run_preflight(
     except ParetoCosmosError:
         raise
     except Exception as error:
+        # code of others may raise anything: the sentence says what it is expected to be
         raise ConfigurationError(
             f"`{problem.name}`, its objectives and the network do not fit together "
             f"({type(error).__name__}: {one_line(error)}); a network is called as "
@@ -71,6 +73,7 @@ def run_preflight(
             raise ConfigurationError(
                 f"the loss of `{name}` must be one number, found {tuple(loss.shape)}: take its mean"
             )
+    # a full batch for methods that judge the losses' sizes, which few samples do not tell
     if type(method).check is not Method.check:
         losses = _compute_losses(model, problem, _load_shares(problem, batch_size, model))
         method.check(torch.stack(losses).detach(), problem.names)
@@ -84,7 +87,7 @@ def run_preflight(
 def _try_losses(
     model: nn.Module, problem: Problem, shares: Sequence[Share], rays: Tensor
 ) -> tuple[list[Tensor], dict[str, LabelRange]]:
-    """Every objective's loss at the first ray, and what labels each target may have."""
+    """Compute each objective's loss at the first ray, and the labels each target may have."""
     losses: list[Tensor] = []
     labels: dict[str, LabelRange] = {}
     for objectives, few in shares:
@@ -92,7 +95,7 @@ def _try_losses(
             outputs = map_tensors(
                 lambda out: out[0], predict_at_rays(model, few.inputs, rays, problem.prepare)
             )
-            _check_heads(problem, outputs)
+            _check_heads(problem, outputs)  # before the losses, which would raise a `KeyError`
             for objective in objectives:
                 allowed = get_label_range(objective, outputs, few.targets)
                 if allowed is not None:
@@ -103,11 +106,12 @@ def _try_losses(
 
 
 def _check_statistics(model: nn.Module, problem: Problem, few: Batch) -> None:
-    """Batch statistics of a single value would be an error in the middle of an epoch."""
-    if not any(isinstance(part, BatchNorm) and part.training for part in model.modules()):
+    """Refuse batches with a single value per channel, an error in the middle of an epoch."""
+    if not any(isinstance(layer, BatchNorm) and layer.training for layer in model.modules()):
         return
     parameter = next(model.parameters())
     ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives)).to(parameter)
+    # the trial updates running statistics, which must not see samples twice
     before = [buffer.clone() for buffer in model.buffers()]
     try:
         with torch.no_grad():
@@ -124,7 +128,7 @@ def _check_statistics(model: nn.Module, problem: Problem, few: Batch) -> None:
 
 
 def _load_shares(problem: Problem, count: int, model: nn.Module) -> list[Share]:
-    """The first samples, where the model is, with the objectives that are trained on them."""
+    """Load the first samples to the model's device, with the objectives trained on them."""
     parameter = next(model.parameters())
     return [
         (objectives, move_batch(few, parameter.device, parameter.dtype))
@@ -139,73 +143,79 @@ def _try_evaluation(
     labels: Mapping[str, LabelRange],
     rays: Tensor,
 ) -> None:
-    """Every score and metric once: on training samples, and on some of what is read later."""
+    """Compute every score and metric once, on training samples and on some of the other splits."""
     parameter = next(model.parameters())
     few: dict[str, Sequence[Share]] = {}
     if len(shares) == 1:  # else no sample has all targets, and there may be metrics
         few["train"] = shares
     for split in SPLITS[1:]:
+        # splits in memory have the columns of the training split; a reader may yield anything
         few[split] = [
-            (own, _read_first(of, own, labels))
-            for own, of in scored_on(problem, split)
-            if not isinstance(of, Batch)
+            (objectives, _read_first(source, objectives, labels))
+            for objectives, source in scored_on(problem, split)
+            if not isinstance(source, Batch)
         ]
-    for name, every in few.items():
-        if every:
-            tried = [
-                (own, Samples(some, own, parameter.device, parameter.dtype)) for own, some in every
+    for split, batches in few.items():
+        if batches:
+            samples = [
+                (objectives, Samples(batch, objectives, parameter.device, parameter.dtype))
+                for objectives, batch in batches
             ]
-            evaluate_shares(model, problem, tried, rays, split=name)
+            evaluate_shares(model, problem, samples, rays, split=split)
 
 
 def _read_first(
     source: Source, objectives: Sequence[Objective], labels: Mapping[str, LabelRange]
 ) -> Batch:
-    found = source.some(SAMPLES)
-    BatchChecks(source.where, objectives, labels).check(found)
-    return found
+    batch = source.some(SAMPLES)
+    BatchChecks(source.where, objectives, labels).check(batch)
+    return batch
 
 
 def _compute_losses(model: nn.Module, problem: Problem, shares: Sequence[Share]) -> list[Tensor]:
-    """Every objective's loss at the centre of the simplex, with the one graph of all."""
+    """Compute each objective's loss at the centre of the simplex, with gradients."""
     parameter = next(model.parameters())
-    objectives = len(problem.objectives)
-    ray = torch.full((objectives,), 1 / objectives).to(parameter)
-    found: list[Tensor] = []
-    for own, batch in shares:
+    count = len(problem.objectives)
+    # the centre: a method weighs every loss there, so that none is without a gradient by chance
+    ray = torch.full((count,), 1 / count).to(parameter)
+    losses: list[Tensor] = []
+    for objectives, batch in shares:
+        # evaluation mode: batch statistics stay as they are, and dropout drops no path
         with evaluation_mode(model, gradients=True):
             outputs = model(problem.prepare(batch.inputs, parameter.dtype), ray)
-        found += [objective.loss(outputs, batch.targets) for objective in own]
-    return found
+        losses += [objective.loss(outputs, batch.targets) for objective in objectives]
+    return losses
 
 
 def _check_shared(
     model: nn.Module, problem: Problem, method: Method, shares: Sequence[Share]
 ) -> None:
-    """A parameter that only some objectives reach is a head that nobody declared."""
-    apart = find_head_modules(model, method)
-    parts = {*dict(model.named_modules()), *dict(model.named_parameters())}
-    for head in apart:
-        if head not in parts:
-            known = [name.removeprefix("backbone.") for name in parts - {"", "backbone"}]
-            raise unknown("head", head.removeprefix("backbone."), known)
+    """Refuse a parameter that only some objectives reach: a head that nobody declared."""
+    heads = find_head_modules(model, method)
+    names = {*dict(model.named_modules()), *dict(model.named_parameters())}
+    for head in heads:
+        if head not in names:
+            # by the names in the caller's own network, which conditioning wraps
+            choices = [name.removeprefix("backbone.") for name in names - {"", "backbone"}]
+            raise unknown("head", head.removeprefix("backbone."), choices)
     shared = {
         name: parameter
         for name, parameter in model.named_parameters()
-        if parameter.requires_grad and not is_inside(name, apart)
+        if parameter.requires_grad and not is_inside(name, heads)
     }
     if not shared:
         raise ConfigurationError(
             f"`{type(method).__name__}` needs parameters that all objectives share, found none "
-            f"outside the heads ({', '.join(apart)})"
+            f"outside the heads ({', '.join(heads)})"
         )
     losses = _compute_losses(model, problem, shares)
-    reached = [
+    gradients = [  # `allow_unused`: a loss that does not reach a parameter has `None` for it
         torch.autograd.grad(loss, list(shared.values()), retain_graph=True, allow_unused=True)
         for loss in losses
     ]
-    for name, by_loss in zip(shared, zip(*reached, strict=True), strict=True):
-        without = [n for n, part in zip(problem.names, by_loss, strict=True) if part is None]
+    for name, by_loss in zip(shared, zip(*gradients, strict=True), strict=True):
+        without = [n for n, grad in zip(problem.names, by_loss, strict=True) if grad is None]
+        # a parameter that no loss reaches is no head; it is trained by none
         if 0 < len(without) < len(by_loss):
             raise ConfigurationError(
                 f"`{name.removeprefix('backbone.')}` gets no gradient from `{without[0]}`, but "
@@ -216,21 +226,24 @@ def _check_shared(
 
 
 def _check_heads(problem: Problem, outputs: Outputs) -> None:
-    """One tensor would be read by every objective, each for its own head."""
+    """Refuse outputs without the problem's heads: every objective would read the same tensor."""
     if not isinstance(problem.outputs, Mapping):
         return
-    found = ", ".join(outputs) if isinstance(outputs, Mapping) else "one tensor"
+    heads = ", ".join(outputs) if isinstance(outputs, Mapping) else "one tensor"
     if not isinstance(outputs, Mapping) or not problem.outputs.keys() <= outputs.keys():
         raise ConfigurationError(
             f"`{problem.name}` has the heads {', '.join(problem.outputs)}: the network must give a "
-            f"mapping with a tensor for each, found {found}"
+            f"mapping with a tensor for each, found {heads}"
         )
 
 
 def _check_labels(problem: Problem, objective: Objective, few: Batch, allowed: LabelRange) -> None:
-    """The labels of splits in memory, and of the few that were read; others when they are."""
+    """Check the labels of splits in memory and of the few samples that were read.
+
+    Other labels are checked when they are read.
+    """
     targets = {
         split: split_of(problem, split).targets for split in SPLITS if problem.source(split) is None
     }
-    for split, own in ({"train": few.targets} | targets).items():
-        check_labels(own[objective.target], allowed, f"`{objective.target}`", f"`{split}`")
+    for split, columns in ({"train": few.targets} | targets).items():
+        check_labels(columns[objective.target], allowed, f"`{objective.target}`", f"`{split}`")

@@ -34,9 +34,9 @@ CHECKPOINT_FRACTION, FREE_SECONDS = 0.05, 2.0
 
 # Columns that a bar takes beside its name, the losses, the hypervolume and the epochs.
 FIXED_COLUMNS = 36
-# The longest name of a loss where the whole names do not fit.
+# The longest name of a loss where the whole names do not fit: long enough to tell losses apart.
 SHORT_NAME = 12
-# Columns of a line in a log that the losses may take.
+# Columns of a line in a log that the losses may take: a log has no width, but people read it.
 LOG_COLUMNS = 100
 LOG_INTERVAL = 30.0
 """Seconds between two lines where stderr is no terminal; a shorter training has none."""
@@ -101,6 +101,7 @@ class RemainingTime:
     """
 
     def __init__(self, epochs: int, evaluate_every: int) -> None:
+        # by epoch: the last one has a validation even out of turn
         self._validated = [
             epoch % evaluate_every == 0 or epoch == epochs for epoch in range(1, epochs + 1)
         ]
@@ -156,6 +157,7 @@ class CheckpointBudget:
     @property
     def due(self) -> bool:
         """True if a checkpoint should be written now."""
+        # what was written before counts: a large checkpoint is paid back by more epochs without one
         return self._saving <= FREE_SECONDS + CHECKPOINT_FRACTION * self._training
 
     def add(self, *, training: float, saving: float) -> None:
@@ -178,6 +180,7 @@ class Bars:
     """
 
     def __init__(self, seen: list[Path], *, log: bool) -> None:
+        # here, since trainings without bars need no `rich`, which is slow to import
         from rich import progress
         from rich.text import Text
 
@@ -199,7 +202,7 @@ class Bars:
             progress.TextColumn("{task.fields[losses]}", markup=False),
             progress.TextColumn("HV val {task.fields[hypervolume]}"),
             TimeLeft(),
-            auto_refresh=False,
+            auto_refresh=False,  # `show_live` redraws, and two threads would garble the terminal
         )
 
     def add(self, name: str, epochs: int) -> ProgressCallback:
@@ -213,11 +216,12 @@ class Bars:
     def update(self, name: str, progress: Progress) -> None:
         """Show where a training stands."""
         self._seen[:] = [progress.folder]
-        self.add(name, progress.epochs)
+        self.add(name, progress.epochs)  # trainings that were not announced get their bar now
         self._cost = _format_cost(progress)
         hypervolume = format_number(progress.hypervolume_val)
         widest = max(len(sanitize(name) or "epoch") for name in self._tasks)
         width = NOTEBOOK_WIDTH if in_notebook() else get_console().width
+        # losses take what is left; rich would otherwise wrap the line, and lines would jump
         room = width - FIXED_COLUMNS - widest - len(hypervolume) - 2 * len(str(progress.epochs))
         self._bar.update(
             self._tasks[name],
@@ -306,6 +310,7 @@ def follow_progress(
 def _format_losses(progress: Progress, room: int) -> str:
     """Format every loss with its name, shortened if need be; else as many numbers as fit."""
     losses = progress.losses
+    # whole names, then short ones, then numbers alone: a line must not wrap
     for longest in (max(map(len, losses), default=0), SHORT_NAME):
         names = [n if len(n) <= longest else f"{n[: longest - 1]}…" for n in losses]
         text = "  ".join(f"{n} {v:.3f}" for n, v in zip(names, losses.values(), strict=True))
@@ -333,4 +338,5 @@ def get_unit(input_shape: Sequence[int]) -> str:
     >>> get_unit((3, 64, 64)), get_unit((88,))
     ('images', 'samples')
     """
+    # channels, height, width
     return "images" if len(input_shape) == 3 else "samples"

@@ -359,7 +359,7 @@ def test_asking_for_help_draws_in_no_validation(command: str) -> None:
 
 
 def test_every_name_has_its_place() -> None:
-    assert sorted(paretocosmos._PLACE) == sorted(paretocosmos.__all__)
+    assert sorted(paretocosmos._MODULE) == sorted(paretocosmos.__all__)
     assert set(paretocosmos.__all__) <= set(dir(paretocosmos))
     with pytest.raises(AttributeError, match="has no attribute 'fitt'"):
         paretocosmos.fitt  # noqa: B018

@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 # Imported when they are first asked for: torch takes seconds, and the command line answers before.
-_PLACES = {
+_MODULES = {
     "nn.conditioning": ("Conditioning",),
     "nn.conditioning.concat": ("Concat",),
     "config.condition": ("condition",),
@@ -74,18 +74,19 @@ _PLACES = {
     "training.callbacks": ("Callback",),
     "training.fit": ("fit",),
 }
-_PLACE = {name: place for place, names in _PLACES.items() for name in names}
+_MODULE = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _PLACE:
+    if name not in _MODULE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    place = f"{__name__}.{_PLACE[name]}"
-    if "torch" in sys.modules:
-        return getattr(import_module(place), name)
+    module = f"{__name__}.{_MODULE[name]}"
+    if "torch" in sys.modules:  # the rest is imported in no time
+        return getattr(import_module(module), name)
     with show_live(lambda: None, keep=False), status("importing torch"):
-        return getattr(import_module(place), name)
+        return getattr(import_module(module), name)
 
 
 def __dir__() -> list[str]:
+    # for completion, which would otherwise not list what is imported on demand
     return sorted([*globals(), *__all__])

@@ -1,4 +1,4 @@
-"""One family of errors, and how an unknown name is answered.
+"""The family of errors, and the refusal of an unknown name.
 
 Every message names the thing in backticks, the rule, what was found, and the way out. It speaks of
 arguments, never of options of the command line, which names them itself (`hints`).
@@ -36,7 +36,8 @@ __all__ = [
 ]
 
 
-# Of a name, and of names that are listed.
+# The longest name that is printed whole, and the most names that are listed: they may come from a
+# file, and a message must stay readable in a terminal.
 LONGEST, MOST = 100, 100
 
 
@@ -52,7 +53,7 @@ class ParetoCosmosError(Exception):
     """
 
     shared = False
-    """Whether every process of a training has it, so that only the first need tell."""
+    """True if every process of a training raises it, so that only the first has to print it."""
 
     hints: Mapping[str, object] = MappingProxyType({})
     """Arguments that would avoid the error, by name: a value, or `None` where any other will do.
@@ -66,6 +67,7 @@ class ParetoCosmosError(Exception):
         >>> DataError("`a` exists; choose another `out`").with_hint({"out": None}).hints
         {'out': None}
         """
+        # a new mapping: the class's own is shared by all errors
         self.hints = {**self.hints, **hints}
         return self
 
@@ -90,7 +92,7 @@ class UntrustedError(RunError):
     """A file that names code of others, which the caller has not said to trust."""
 
     packages: tuple[str, ...] = ()
-    """What would have to be trusted."""
+    """The packages that would have to be trusted."""
 
 
 class SignatureError(RunError):
@@ -124,12 +126,13 @@ def require_extra(module: str, extra: str, purpose: str) -> None:
         purpose: what needs it.
     """
     if importlib.util.find_spec(module) is None:
+        # two packages are installed under another name than they are imported by
         called = {"sklearn": "scikit-learn", "PIL": "pillow"}.get(module, module)
         raise MissingExtraError(called, extra, purpose)
 
 
 class BenchmarkWarning(UserWarning):
-    """What is known to be wrong with a data set as a benchmark of fairness."""
+    """A known flaw of a data set as a benchmark of fairness."""
 
 
 class CallbackWarning(UserWarning):
@@ -145,7 +148,7 @@ class ConditioningWarning(UserWarning):
 
 
 class DataWarning(UserWarning):
-    """What was assumed of data, or passed over in it, so that its owner can say otherwise."""
+    """An assumption about data, or an omission in it, so that its owner can say otherwise."""
 
 
 class EngineWarning(UserWarning):
@@ -165,26 +168,28 @@ class WeightsWarning(UserWarning):
 
 
 def cannot_use(path: object, error: OSError) -> RunError:
-    """The error for a place that the system refuses."""
+    """Make the error for a path that the system refuses."""
     refusal = RunError(f"cannot use `{path}`: {error.strerror}; choose another `out`")
     return refusal.with_hint({"out": None})
 
 
 def joined(mistakes: Sequence[ConfigurationError]) -> ConfigurationError:
-    """Several mistakes as one error."""
-    one = ConfigurationError("; ".join(str(mistake) for mistake in mistakes))
-    return one.with_hint({name: value for each in mistakes for name, value in each.hints.items()})
+    """Join several mistakes into one error, which has all their hints."""
+    error = ConfigurationError("; ".join(str(mistake) for mistake in mistakes))
+    hints = {name: value for mistake in mistakes for name, value in mistake.hints.items()}
+    return error.with_hint(hints)
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigurationError:
-    """The error for an unknown name: suggests the closest known one and lists the rest.
+    """Make the error for an unknown name, which suggests the closest known one and lists all.
 
     Names may come from a file, and there may be any number of them, of any length.
     """
     names = sorted(known)
+    # shortened: the comparison takes the square of a name's length
     close = difflib.get_close_matches(name[:LONGEST], names, n=1, cutoff=0.5)
     hint = f"did you mean `{_short(close[0])}`? " if close else ""
-    listed = ", ".join(_short(one) for one in names[:MOST])
+    listed = ", ".join(_short(known_name) for known_name in names[:MOST])
     more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
     return ConfigurationError(f"unknown {kind} `{_short(name)}`; {hint}known: {listed}{more}")
 

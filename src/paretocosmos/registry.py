@@ -24,7 +24,7 @@ class Spec:
     settings: Mapping[str, typing.Any] = field(default_factory=dict)
 
 
-# Where the table of a kind is, unless in the subpackage of that name.
+# The subpackages of kinds that are not called as their subpackage is.
 PACKAGES = {"backbones": "nn.backbones", "conditioning": "nn.conditioning"}
 
 
@@ -44,6 +44,7 @@ def get_table(kind: str) -> Mapping[str, str]:
 
 
 def _import_package(kind: str) -> types.ModuleType:
+    # on demand: at the top of this module it would be a circular import
     return importlib.import_module(f"paretocosmos.{PACKAGES.get(kind, kind)}")
 
 
@@ -89,19 +90,22 @@ def build(kind: str, spec: Spec, **fixed: typing.Any) -> typing.Any:
 
 
 def summary(kind: str, name: str) -> str:
-    """The first line of a thing's docstring."""
+    """Return the first line of a thing's docstring."""
     return (inspect.getdoc(find(kind, name)) or "").partition("\n")[0]
 
 
 def parameters(thing: Thing) -> dict[str, inspect.Parameter]:
-    """The keyword-only arguments of a thing: those a user may set."""
+    """Return the keyword-only arguments of a thing, which are those a user may set.
+
+    Positional ones, such as the input's shape, are filled in by the plan.
+    """
     try:
-        every = inspect.signature(thing).parameters.values()
+        signature = inspect.signature(thing).parameters.values()
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
             f"{thing!r} cannot be built; name a class or a function"
         ) from error
-    return {p.name: p for p in every if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    return {p.name: p for p in signature if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
 def convert(key: str, value: object, annotation: object) -> typing.Any:
@@ -112,6 +116,7 @@ def convert(key: str, value: object, annotation: object) -> typing.Any:
     >>> convert("alpha", "0.5", float | tuple[float, ...])
     0.5
     """
+    # of a union, the first type that accepts the value
     for option in _list_options(annotation):
         try:
             return _convert_to(value, option)
@@ -141,11 +146,11 @@ def _convert_to(value: object, option: object) -> object:
     origin = typing.get_origin(option)
     if origin is tuple:
         if isinstance(value, str):
-            value = [part for part in value.split(",") if part.strip()]
+            value = [item for item in value.split(",") if item.strip()]
         if not isinstance(value, list | tuple):
             raise TypeError
         inner = typing.get_args(option)[0]
-        return tuple(_convert_to(part, inner) for part in value)
+        return tuple(_convert_to(item, inner) for item in value)
     if origin is typing.Literal:
         if value in typing.get_args(option):
             return value
@@ -155,11 +160,13 @@ def _convert_to(value: object, option: object) -> object:
             return None
         raise ValueError
     if option is bool:
+        # not `bool(value)`, under which the text "false" is true
         truth = {"true": True, "false": False, True: True, False: False}
         if not isinstance(value, str | bool) or value not in truth:
             raise ValueError
         return truth[value]
     if option is int:
+        # `int` takes True and cuts fractions off: both are more likely mistakes
         if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
             raise ValueError
         return int(typing.cast(str, value))
@@ -178,6 +185,7 @@ def _import_object(name: str) -> Thing:
     module_name, _, attribute = name.partition(":")
     try:
         return typing.cast(Thing, getattr(importlib.import_module(module_name), attribute))
+    # `ValueError`: no module has an empty name; other errors are of the imported code itself
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ConfigurationError(
             f"`{name}` cannot be imported ({error}); write it as `package.module:Name` and check "

@@ -27,17 +27,17 @@ Inputs = Tensor | Mapping[str, Tensor]
 """A network's inputs: one tensor, or a mapping passed on as keywords; first axis B."""
 
 Outputs = Tensor | Mapping[str, Tensor]
-"""What a network gives: one tensor, or one per head; first axis B."""
+"""A network's outputs: one tensor, or one per head; first axis B."""
 
 Targets = Mapping[str, Tensor]
-"""What objectives compare with: ``label``, ``sensitive``, ``weight``, ...; first axis B."""
+"""The columns that objectives compare with: ``label``, ``sensitive``, ...; first axis B."""
 
 Metric = Callable[[Outputs, Targets], Tensor]
-"""A pure function of outputs and targets that gives one number; reported, never trained on."""
+"""A pure function of outputs and targets to one number; reported, never trained on."""
 
 
 Unit = Literal["", "of 100", "points"]
-"""Of a number for people: a share and a difference of shares are in hundredths."""
+"""The unit of a number for people: shares and their differences are in hundredths."""
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,17 @@ class Measure:
 
     @property
     def wish(self) -> str:
-        """What one wants of it."""
+        """The goal in words; a lower or a higher value if none was given."""
         return self.goal or f"{'higher' if self.larger else 'lower'} {self.label}"
 
     def said(self, value: float) -> str:
-        """A value with its unit."""
+        """Format a value with its unit."""
         if math.isnan(value):
             return "not known"
         return f"{100 * value:.1f} {self.unit}" if self.unit else f"{value:.4g}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain text, ready for JSON."""
+        """Return all fields as plain text, ready for JSON."""
         return {**dataclasses.asdict(self), "goal": self.wish}
 
 
@@ -98,8 +98,8 @@ class Batch:
 def map_tensors(function: Callable[..., Tensor], *tensors: Any) -> Any:
     """Apply a function to tensors, or name by name to mappings of them.
 
-    What a network of one's own gives may be packed otherwise: tuples stay tuples, and dataclasses
-    become mappings. What is no tensor stays as it is in the first.
+    Outputs of a user's own network may be packed otherwise: tuples stay tuples, and dataclasses
+    become mappings. A value that is no tensor is taken from the first of the structures.
 
     >>> import torch
     >>> map_tensors(torch.neg, {"a": torch.tensor(1.0)})
@@ -109,16 +109,19 @@ def map_tensors(function: Callable[..., Tensor], *tensors: Any) -> Any:
     if isinstance(lead, Tensor):
         return function(*tensors)
     if isinstance(lead, Mapping):
-        return {name: map_tensors(function, *(part[name] for part in tensors)) for name in lead}
+        # by name: the mappings may be in different orders
+        return {name: map_tensors(function, *(t[name] for t in tensors)) for name in lead}
     if isinstance(lead, list | tuple):
-        return tuple(map_tensors(function, *parts) for parts in zip(*tensors, strict=True))
+        return tuple(map_tensors(function, *items) for items in zip(*tensors, strict=True))
     if is_dataclass(lead):
-        return map_tensors(function, *(vars(part) for part in tensors))
+        # not `dataclasses.asdict`, which would copy every tensor
+        return map_tensors(function, *(vars(instance) for instance in tensors))
     return lead
 
 
 def first(tensors: Tensor | Mapping[str, Tensor]) -> Tensor:
-    """The tensor, or the first of a mapping: for its length or device."""
+    """Return the tensor, or the first of a mapping: for its length or device."""
     if isinstance(tensors, Tensor):
         return tensors
-    return next(first(part) for part in tensors.values() if isinstance(part, Tensor | Mapping))
+    # a mapping may hold other values, such as a network's `None`
+    return next(first(value) for value in tensors.values() if isinstance(value, Tensor | Mapping))

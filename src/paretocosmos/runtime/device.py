@@ -49,12 +49,12 @@ ONE_THREAD = 40_000_000
 
 @contextmanager
 def limit_threads(work: int | None) -> Iterator[None]:
-    """One thread for steps too small to share: handing them around costs more than it saves.
+    """Use one thread for steps too small to share: handing them out costs more than it saves.
 
     Args:
         work: multiply-adds of a forward pass; `None` leaves the threads alone.
     """
-    before = torch.get_num_threads()
+    before = torch.get_num_threads()  # a setting of the process, so of the caller too
     if work is not None and work < ONE_THREAD:
         torch.set_num_threads(1)
     try:
@@ -71,6 +71,7 @@ def retain_freed_memory(device: torch.device) -> None:
     a LeNet's step. So one block of that size is freed here. Elsewhere this does nothing.
     """
     if device.type == "cpu":
+        # below 32 MB, glibc's DEFAULT_MMAP_THRESHOLD_MAX: a larger block would change nothing
         torch.empty(31 * 2**20, dtype=torch.uint8)
 
 
@@ -108,7 +109,8 @@ def set_precision(precision: str) -> Iterator[None]:
 
 @contextmanager
 def convert_sigterm() -> Iterator[None]:
-    """SIGTERM ends a process as Ctrl-C does, so that it can say what is saved."""
+    """Let SIGTERM end the process as Ctrl-C does, so that it can say what is saved."""
+    # Python lets only the main thread set handlers
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -126,12 +128,12 @@ def _get_stream(device: torch.device) -> torch.cuda.Stream:
 
 @contextmanager
 def on_capture_stream(device: torch.device) -> Iterator[None]:
-    """On a GPU, all work on one stream that can be captured: each stream has its own workspaces."""
+    """Queue a GPU's work on one stream that can be captured: each stream has its own workspaces."""
     if device.type != "cuda":
         yield
         return
     outside, inside = torch.cuda.current_stream(device), _get_stream(device)
-    inside.wait_stream(outside)
+    inside.wait_stream(outside)  # tensors may still be written there, and read there afterwards
     try:
         with torch.cuda.stream(inside):
             yield
@@ -142,38 +144,38 @@ def on_capture_stream(device: torch.device) -> Iterator[None]:
 def fits_on_device(
     batch: Batch, device: torch.device, dtype: torch.dtype | None = None, *, alike: bool = False
 ) -> bool:
-    """Whether a split may lie on a device, its floats of that type.
+    """Return True if a split may lie on a device, its floats of that type.
 
-    On a CPU it stays where it is, so it always does.
+    On a CPU it always may, since it stays where it is.
 
     Args:
         batch: the split.
         device: where it is to lie.
         dtype: of its floats.
-        alike: decide by the memory there is, not by what is free of it: the same on every device
-            of a kind.
+        alike: decide by a device's total memory instead of its free memory, so that processes on
+            devices of a kind decide alike.
     """
     if device.type != "cuda":
         return True
     sizes: list[int] = []
 
-    def measure(part: Tensor) -> Tensor:
-        kept = dtype if dtype is not None and part.is_floating_point() else part.dtype
-        sizes.append(part.numel() * kept.itemsize)
-        return part
+    def measure(tensor: Tensor) -> Tensor:
+        stored = dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype
+        sizes.append(tensor.numel() * stored.itemsize)
+        return tensor
 
     map_tensors(measure, batch.inputs)
     map_tensors(measure, batch.targets)
-    free, there_is = torch.cuda.mem_get_info(device)
+    free, total = torch.cuda.mem_get_info(device)
     # what torch holds in reserve is free to it
     free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return sum(sizes) <= SHARE * (there_is if alike else free)
+    return sum(sizes) <= SHARE * (total if alike else free)
 
 
 def get_peak_memory(device: torch.device) -> int | None:
-    """The most bytes torch held on a GPU since it last began to count.
+    """Return the most bytes torch held on a GPU since its statistics were reset.
 
-    On a CPU, the most the process ever held; `None` where the system does not say.
+    On a CPU, the most that the process ever held; `None` if the system does not say.
     """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
@@ -195,15 +197,15 @@ def lacks_memory(error: BaseException | None) -> bool:
 
 
 def check_precision(precision: str) -> Precision:
-    """The precision of that name, or a refusal."""
-    for known in PRECISIONS:
-        if precision == known:
-            return known
+    """Return the precision of that name; refuse an unknown one."""
+    for literal in PRECISIONS:  # the constant, so that type checkers see a `Literal`
+        if precision == literal:
+            return literal
     raise unknown("precision", precision, PRECISIONS)
 
 
 def to_device_layout(model: nn.Module, device: torch.device) -> nn.Module:
-    """The model on a device, its filters laid out as that device convolves fastest.
+    """Move a model to a device, its filters laid out as that device convolves fastest.
 
     On a CPU, channels last in memory: a step of the paper's LeNet takes 0.6 of the time. The
     convolutions hand the layout on to whatever follows them.
@@ -215,7 +217,7 @@ def to_device_layout(model: nn.Module, device: torch.device) -> nn.Module:
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device of that name, or a refusal."""
+    """Return the device of that name; refuse one that does not exist."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -235,6 +237,7 @@ def resolve_device(name: str) -> torch.device:
 
 
 def mix_seed(seed: int, epoch: int, rank: int) -> int:
-    """A seed of its own for every epoch of every process."""
+    """Return a seed of its own for every epoch of every process."""
+    # a hash, since sums would meet: those of (seed 1, epoch 2) and (seed 2, epoch 1)
     digest = hashlib.blake2b(f"{seed} {epoch} {rank}".encode(), digest_size=7)
     return int.from_bytes(digest.digest())

@@ -4,11 +4,13 @@ import os
 
 __all__ = ["COUNT", "LOCAL_RANK", "RANK", "is_launched", "launched_rank"]
 
+# As torchrun and other launchers name them in the environment.
 RANK, COUNT, LOCAL_RANK = "RANK", "WORLD_SIZE", "LOCAL_RANK"
 
 
 def launched_rank() -> int:
     """Return this process's number among those that torchrun started; 0 where it did not."""
+    # a rank without a count is of some other program, such as a scheduler
     return int(os.environ.get(RANK, "0")) if is_launched() else 0
 
 

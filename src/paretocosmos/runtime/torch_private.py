@@ -1,9 +1,9 @@
 """Every name of torch's that the package uses and torch does not promise to keep.
 
-A private name may change with any release, so all of them are here and nowhere else: what begins
-with an underscore, and what torch calls experimental. `NAMES` says of each what happens once it is
-gone. Either something slower or plainer takes over, or the call that needs it raises a `RunError`
-that says which torch to install. Nothing is looked up before it is used.
+A private name may change with any release, so all of them are here and nowhere else: names with a
+leading underscore, and those that torch calls experimental. `NAMES` says what happens once a name
+is gone. Either something slower or plainer takes over, or the call that needs it raises a
+`RunError` that says which torch to install. No name is looked up before it is used.
 """
 
 import pkgutil
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import RunError
 
-# What is known of torch's own layers where their common base is gone.
+# Torch's own layers, for releases where their common base class is gone.
 _BATCH_NORMS: Any = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d | nn.SyncBatchNorm
 _INSTANCE_NORMS: Any = nn.InstanceNorm1d | nn.InstanceNorm2d | nn.InstanceNorm3d
 _CONVOLUTIONS: Any = nn.Conv1d | nn.Conv2d | nn.Conv3d
@@ -104,22 +104,24 @@ NAMES: Mapping[str, str] = {
 
 
 class RequiredFunction:
-    """A function of torch's that nothing here can do without."""
+    """A function of torch's without a substitute here."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._found: Any = None
+        self._function: Any = None
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if self._found is None:
-            self._found = _resolve(self._name)
-        if self._found is None:
+        # at the first call, so that a missing name hurts only those who need it; then kept, since a
+        # look-up in every step would be felt
+        if self._function is None:
+            self._function = _resolve(self._name)
+        if self._function is None:
             raise RunError(
                 f"torch {torch.__version__} has no `{self._name}` any more, which paretocosmos "
                 "needs: install the torch that this release of paretocosmos was tested with, "
                 'pip install "torch>=2.11,<=2.13"'
             )
-        return self._found(*args, **named)
+        return self._function(*args, **named)
 
 
 @cache
@@ -143,7 +145,7 @@ reparametrize = RequiredFunction("torch.nn.utils.stateless._reparametrize_module
 """A context in which a module has other weights: ``(module, weights by name)``."""
 
 is_functorch_wrapped = RequiredFunction("torch._C._functorch.is_functorch_wrapped_tensor")
-"""Whether a tensor is inside `torch.func`, where it has no hooks."""
+"""True for a tensor inside `torch.func`, where it has no hooks."""
 
 after_backward = RequiredFunction("torch.autograd.Variable._execution_engine.queue_callback")
 """During a backward pass: call a function without arguments at its end."""
@@ -151,9 +153,9 @@ after_backward = RequiredFunction("torch.autograd.Variable._execution_engine.que
 
 def scale_all_(tensors: Sequence[Tensor], factor: Tensor | float) -> None:
     """Multiply many tensors in place, in few kernels."""
-    together = _resolve("torch._foreach_mul_")
-    if together is not None:
-        together(tensors, factor)
+    multiply_all = _resolve("torch._foreach_mul_")
+    if multiply_all is not None:
+        multiply_all(tensors, factor)
         return
     for tensor in tensors:
         tensor.mul_(factor)
@@ -161,22 +163,22 @@ def scale_all_(tensors: Sequence[Tensor], factor: Tensor | float) -> None:
 
 def lerp_all_(tensors: Sequence[Tensor], ends: Sequence[Tensor], share: float) -> None:
     """Move many tensors in place, by a share of the way to others, in few kernels."""
-    together = _resolve("torch._foreach_lerp_")
-    if together is not None:
-        together(tensors, ends, share)
+    lerp_all = _resolve("torch._foreach_lerp_")
+    if lerp_all is not None:
+        lerp_all(tensors, ends, share)
         return
     for tensor, end in zip(tensors, ends, strict=True):
         tensor.lerp_(end, share)
 
 
 def in_backward_pass() -> bool:
-    """Whether this is computed for a backward pass; taken to be so where torch does not say."""
+    """Return True during a backward pass, and always if torch does not tell."""
     task = _resolve("torch._C._current_graph_task_id")
-    return task is None or task() != -1
+    return task is None or task() != -1  # -1: no graph is being walked
 
 
 def is_dispatch_watched() -> bool:
-    """Whether operations are watched, as by what records them."""
+    """Return True if a dispatch mode watches operations, as a recording does."""
     mode = _resolve("torch.utils._python_dispatch._get_current_dispatch_mode")
     return mode is not None and mode() is not None
 
@@ -189,24 +191,26 @@ def release_workspaces() -> None:
 
 
 def has_hooks(module: nn.Module, *, backward: bool = False) -> bool:
-    """Whether calling a module calls hooks as well; its forward ones, or the others too."""
+    """Return True if calling a module calls forward hooks; with `backward`, those too."""
     names = ("_forward_hooks", "_forward_pre_hooks") + ("_backward_hooks",) * backward
+    # a name that is gone counts as a hook: such a module is not traced, which is always right
     return any(bool(getattr(module, name, True)) for name in names)
 
 
 def unwrap_operation(operation: Any) -> Any:
-    """An operation without the Python frame torch wraps around it, where it has one."""
+    """Return an operation without the Python frame that torch wraps around it, if any."""
     overload = _resolve("torch._ops.OpOverload")
     wrapped = overload is not None and isinstance(operation, overload)
     return getattr(operation, "_op", operation) if wrapped else operation
 
 
 def may_return_view(operation: Any) -> bool:
-    """Whether an operation may hand out its input's memory; what is not known to be fresh may."""
+    """Return True unless an operation is known to return fresh memory, not a view of its input."""
     overload = _resolve("torch._ops.OpOverload")
     schema = getattr(operation, "_schema", None)
     if overload is None or not isinstance(operation, overload) or schema is None:
         return True
+    # its schema says fresh memory, but its result shares that of the input
     view = getattr(torch.ops.aten, "_unsafe_view", None)
     if view is not None and operation is view.default:
         return True
@@ -221,5 +225,5 @@ def end_workers(iterator: Iterator[Any]) -> None:
     """
     shut_down = getattr(iterator, "_shutdown_workers", None)
     if shut_down is not None:
-        with suppress(RuntimeError):
+        with suppress(RuntimeError):  # the death of a worker, which is known already
             shut_down()

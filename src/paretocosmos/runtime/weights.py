@@ -1,4 +1,4 @@
-"""Weights that do not belong to a network: how many, and which, in a few words."""
+"""A short description of weights that do not fit a network: how many, and which."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,12 +8,12 @@ from paretocosmos.io.files import one_line
 
 __all__ = ["describe_misfit"]
 
-# Names that are given as examples, and letters of each.
+# Names that are given as examples, and letters of each: a file may hold any number of any length.
 EXAMPLES, LETTERS = 3, 60
 
 
 def describe_misfit(network: nn.Module, weights: Mapping[str, Tensor], error: Exception) -> str:
-    """Return why `load_state_dict` refused weights; it lists every name itself, by the hundred.
+    """Describe why `load_state_dict` refused weights; its own message lists names by the hundred.
 
     Args:
         network: what they were to be loaded into.
@@ -31,12 +31,12 @@ def describe_misfit(network: nn.Module, weights: Mapping[str, Tensor], error: Ex
         "that it does not have": [name for name in weights if name not in state],
         "of another shape": [name for name in shared if state[name].shape != weights[name].shape],
     }
-    parts = [
-        f"{len(names):,} {what} ({_list_examples(names)})"
-        for what, names in groups.items()
+    descriptions = [
+        f"{len(names):,} {flaw} ({_list_examples(names)})"
+        for flaw, names in groups.items()
         if names
     ]
-    return " and ".join(parts) or one_line(error)[:200]
+    return " and ".join(descriptions) or one_line(error)[:200]
 
 
 def _list_examples(names: Sequence[str]) -> str:

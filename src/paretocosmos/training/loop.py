@@ -253,9 +253,8 @@ class Trainer:
         self.networks = [network for seed_run in seed_runs for network in seed_run.networks]
         self.dtype = next(self.networks[0].parameters()).dtype
         if plan.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(
-                plan.device
-            )  # else an earlier training's would count
+            # else the peak of an earlier training would count
+            torch.cuda.reset_peak_memory_stats(plan.device)
         self.source = make_training_source(plan, self.dtype, self.processes)
         samples = len(self.source)
         if samples < plan.training.groups:

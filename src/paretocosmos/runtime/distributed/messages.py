@@ -20,45 +20,46 @@ from paretocosmos.io.files import one_line
 
 
 @torch.library.custom_op("paretocosmos::gather_rows", mutates_args=())
-def gather_rows(own: Tensor, samples: int, rank: int, count: int) -> Tensor:
-    """Every process's rows, in order: ``[samples, ...]``."""
+def gather_rows(rows: Tensor, samples: int, rank: int, count: int) -> Tensor:
+    """Gather every process's rows, in order: ``[samples, ...]``."""
     sizes = [
-        count_before(samples, count, at + 1) - count_before(samples, count, at)
-        for at in range(count)
+        count_before(samples, count, r + 1) - count_before(samples, count, r) for r in range(count)
     ]
-    padded = own.new_zeros(max(sizes), *own.shape[1:])
-    padded[: len(own)] = own
-    every = gather_equal(padded, count)
-    return torch.cat([part[:size] for part, size in zip(every, sizes, strict=True)])
+    # only tensors of one shape can be gathered: shorter shares are padded
+    padded = rows.new_zeros(max(sizes), *rows.shape[1:])
+    padded[: len(rows)] = rows
+    shares = gather_equal(padded, count)
+    return torch.cat([share[:size] for share, size in zip(shares, sizes, strict=True)])
 
 
+# a fake version tells the shape, so that tracing sends no message
 @gather_rows.register_fake
-def _(own: Tensor, samples: int, rank: int, count: int) -> Tensor:
-    return own.new_empty(samples, *own.shape[1:])
+def _(rows: Tensor, samples: int, rank: int, count: int) -> Tensor:
+    return rows.new_empty(samples, *rows.shape[1:])
 
 
 @torch.library.custom_op("paretocosmos::sum_over_processes", mutates_args=())
-def sum_over_processes(own: Tensor) -> Tensor:
-    """The sum over all processes."""
-    total = own.clone()
+def sum_over_processes(tensor: Tensor) -> Tensor:
+    """Sum a tensor over all processes."""
+    total = tensor.clone()  # `all_reduce` works in place; an operator must not change its input
     send_and_receive(dist.all_reduce, total)
     return total
 
 
 @sum_over_processes.register_fake
-def _(own: Tensor) -> Tensor:
-    return torch.empty_like(own)
+def _(tensor: Tensor) -> Tensor:
+    return torch.empty_like(tensor)
 
 
-def gather_equal(own: Tensor, count: int) -> list[Tensor]:
-    """Every process's tensor of one shape."""
-    every = [torch.empty_like(own) for _ in range(count)]
-    send_and_receive(partial(dist.all_gather, every), own)
-    return every
+def gather_equal(tensor: Tensor, count: int) -> list[Tensor]:
+    """Gather every process's tensor, all of one shape, by rank."""
+    gathered = [torch.empty_like(tensor) for _ in range(count)]
+    send_and_receive(partial(dist.all_gather, gathered), tensor)
+    return gathered
 
 
 def send_and_receive(operation: Callable[..., dist.Work], tensor: Tensor) -> None:
-    """Send and receive; a lost process is an error in one sentence.
+    """Send and receive; raise one sentence if a process was lost.
 
     Args:
         operation: one of torch.distributed that takes the tensor and `async_op`.
@@ -72,7 +73,7 @@ def send_and_receive(operation: Callable[..., dist.Work], tensor: Tensor) -> Non
             answered.wait()  # a signal ends it, but not the wait in C++ that follows
         work.wait()
     except torch.OutOfMemoryError:
-        raise
+        raise  # a `RuntimeError` too, but of this process
     except RuntimeError as error:  # all of torch.distributed's are
         raise LostProcessError(
             f"another process of this training was lost ({_extract_cause(error)})"
@@ -80,11 +81,11 @@ def send_and_receive(operation: Callable[..., dist.Work], tensor: Tensor) -> Non
 
 
 def wait_for(act: Callable[[], object]) -> None:
-    """Do in a thread what waits in C++ for other processes, so that a signal ends the wait."""
+    """Run in a thread what waits in C++ for other processes, so that a signal ends the wait."""
     ended = threading.Event()
     failures: list[Exception] = []
 
-    def do() -> None:
+    def run() -> None:
         try:
             act()
         except Exception as error:
@@ -92,26 +93,26 @@ def wait_for(act: Callable[[], object]) -> None:
         finally:
             ended.set()
 
-    threading.Thread(target=do, daemon=True).start()
+    threading.Thread(target=run, daemon=True).start()
     ended.wait()
     if failures:
         raise failures[0]
 
 
 def _extract_cause(error: RuntimeError) -> str:
-    """The first sentence of what a backend says, without its place in the source."""
-    said = re.sub(r"^\[\S+:\d+\]\s*", "", one_line(error))
-    return re.split(r"\. |; ", said, maxsplit=1)[0]
+    """Return the first sentence of a backend's message, without its line in the source."""
+    message = re.sub(r"^\[\S+:\d+\]\s*", "", one_line(error))
+    return re.split(r"\. |; ", message, maxsplit=1)[0]
 
 
 def count_before(samples: int, count: int, rank: int) -> int:
-    """How many samples go to the processes before one; the first ones have one more."""
-    least, more = divmod(samples, count)
-    return rank * least + min(rank, more)
+    """Count the samples of the processes before `rank`; the first processes have one more."""
+    least, remainder = divmod(samples, count)
+    return rank * least + min(rank, remainder)
 
 
 def choose_bytes_device() -> torch.device:
-    """Where a tensor lies that the process group can send: words need no GPU."""
+    """Return the device whose tensors the process group can send: the CPU if it can."""
     gpu_only = (
         dist.get_backend_config().endswith("nccl") and "gloo" not in dist.get_backend_config()
     )

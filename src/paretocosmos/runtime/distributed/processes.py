@@ -33,12 +33,12 @@ from paretocosmos.runtime.distributed.messages import (
 from paretocosmos.runtime.launch import COUNT, LOCAL_RANK, is_launched
 from paretocosmos.types import Outputs, map_tensors
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Processes:
-    """This process among those that train together; alone, every verb does nothing.
+    """This process among those that train together; alone, it has nothing to send or wait for.
 
     Attributes:
         rank: its number, from 0; the first one writes and prints.
@@ -52,27 +52,30 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that writes files and speaks to the user."""
+        """True for the process that writes files and speaks to the user."""
         return self.rank == 0
 
     def share(self, samples: int) -> slice:
-        """Which of so many samples are this process's; all where there are too few to share."""
+        """Return this process's slice of so many samples; all if there are too few to share."""
         if samples < self.count:
             return slice(0, samples)
-        return slice(*(count_before(samples, self.count, at) for at in (self.rank, self.rank + 1)))
+        bounds = (self.rank, self.rank + 1)
+        return slice(*(count_before(samples, self.count, rank) for rank in bounds))
 
     def share_of_index(self, index: Tensor, *, parts: int = 1) -> Tensor:
-        """Of a batch's indices ``[B]`` this process's share, of each of so many equal parts."""
+        """Return this process's share of indices ``[B]``, taken from each of equal parts."""
         if self.count == 1:
             return index
-        return torch.cat([part[self.share(len(part))] for part in index.chunk(parts)])
+        # by micro-batch, so that each of them is shared by all processes
+        chunks = index.chunk(parts)
+        return torch.cat([chunk[self.share(len(chunk))] for chunk in chunks])
 
     def share_of_rays(self, rays: Tensor) -> Tensor:
-        """The rays ``[G, J]`` of this process's share of a batch: one for all, or its groups'."""
+        """Return the rays ``[G, J]`` of this process's share: one for all, or its groups' rays."""
         return rays if len(rays) == 1 else rays[self.share(len(rays))]
 
     def gather(self, outputs: Outputs, samples: int, *, axis: int = 0) -> Outputs:
-        """Every process's outputs, in the order of the samples; gradients reach one's own only.
+        """Gather all outputs in the order of the samples; gradients reach this process's only.
 
         Args:
             outputs: of this process's share, packed as a network gives them.
@@ -81,109 +84,112 @@ class Processes:
         """
         if not self.joined or samples < self.count:
             return outputs
-        own: list[Tensor] = []
+        share: list[Tensor] = []
 
-        def note(part: Tensor) -> Tensor:
-            own.append(part.movedim(axis, 0))
-            return part
+        def collect(output: Tensor) -> Tensor:
+            share.append(output.movedim(axis, 0))
+            return output
 
-        map_tensors(note, outputs)
+        map_tensors(collect, outputs)
         # side by side, for one message instead of one for each head
-        flat = torch.cat([part.reshape(len(part), -1) for part in own], dim=1)
-        sizes = [math.prod(part.shape[1:]) for part in own]
-        mine = self.share(samples)
-        every = gather_rows(flat.detach(), samples, self.rank, self.count)
-        every = torch.cat([every[: mine.start], flat, every[mine.stop :]])
-        wholes = iter(
-            whole.reshape(samples, *part.shape[1:]).movedim(0, axis)
-            for part, whole in zip(own, every.split(sizes, dim=1), strict=True)
+        flat = torch.cat([head.reshape(len(head), -1) for head in share], dim=1)
+        sizes = [math.prod(head.shape[1:]) for head in share]
+        rows = self.share(samples)
+        gathered = gather_rows(flat.detach(), samples, self.rank, self.count)
+        # its own rows once more, with their graph: the message has none
+        gathered = torch.cat([gathered[: rows.start], flat, gathered[rows.stop :]])
+        heads = iter(
+            columns.reshape(samples, *head.shape[1:]).movedim(0, axis)
+            for head, columns in zip(share, gathered.split(sizes, dim=1), strict=True)
         )
-        joined: Outputs = map_tensors(lambda _: next(wholes), outputs)
-        return joined
+        all_outputs: Outputs = map_tensors(lambda _: next(heads), outputs)
+        return all_outputs
 
-    def total(self, parts: Sequence[Tensor], samples: int) -> list[Tensor]:
-        """The sums over all processes of tensors that came from their shares of so many samples."""
+    def total(self, tensors: Sequence[Tensor], samples: int) -> list[Tensor]:
+        """Sum tensors over all processes, each computed from its share of so many samples."""
         if not self.joined:
-            return list(parts)
-        flat = torch.cat([part.reshape(-1) for part in parts])
+            return list(tensors)
+        # one message for all parameters: many small ones would wait for the network each
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
         if samples < self.count:  # every process had all of them
             flat = flat / self.count
-        pieces = sum_over_processes(flat).split([part.numel() for part in parts])
-        return [piece.view(part.shape) for piece, part in zip(pieces, parts, strict=True)]
+        sums = sum_over_processes(flat).split([tensor.numel() for tensor in tensors])
+        return [total.view(tensor.shape) for total, tensor in zip(sums, tensors, strict=True)]
 
     def follow(self, tensors: Sequence[Tensor]) -> None:
         """Take the first process's numbers, in place."""
         for tensor in tensors if self.joined else ():
-            sent = tensor.detach().contiguous()
-            send_and_receive(partial(dist.broadcast, src=0), sent)
+            message = tensor.detach().contiguous()  # backends send one block of memory
+            send_and_receive(partial(dist.broadcast, src=0), message)
             if not self.first:
-                tensor.detach().copy_(sent)
+                tensor.detach().copy_(message)
 
-    def broadcast_bytes(self, said: bytes) -> bytes:
-        """What the first process says, whatever this one does."""
-        return self.all_gather_bytes(said)[0]
+    def broadcast_bytes(self, message: bytes) -> bytes:
+        """Return the first process's message; those of the others are ignored."""
+        return self.all_gather_bytes(message)[0]
 
-    def all_gather_bytes(self, said: bytes) -> list[bytes]:
-        """What every process says, by rank."""
+    def all_gather_bytes(self, message: bytes) -> list[bytes]:
+        """Return the message of every process, by rank."""
         if not self.joined:
-            return [said]
-        where = choose_bytes_device()
-        sizes = gather_equal(torch.tensor([len(said)], device=where), self.count)
+            return [message]
+        device = choose_bytes_device()
+        # the lengths first, since only tensors of one shape can be gathered
+        sizes = gather_equal(torch.tensor([len(message)], device=device), self.count)
         longest = int(max(sizes))
         if not longest:
             return [b""] * self.count
-        padded = torch.frombuffer(bytearray(said.ljust(longest, b"\0")), dtype=torch.uint8)
-        every = [
-            part.cpu().numpy().tobytes() for part in gather_equal(padded.to(where), self.count)
-        ]
-        return [part[: int(size)] for part, size in zip(every, sizes, strict=True)]
+        padded = torch.frombuffer(bytearray(message.ljust(longest, b"\0")), dtype=torch.uint8)
+        gathered = gather_equal(padded.to(device), self.count)
+        messages = [tensor.cpu().numpy().tobytes() for tensor in gathered]
+        return [m[: int(size)] for m, size in zip(messages, sizes, strict=True)]
 
-    def together(self, act: Callable[[], Made]) -> Made:
+    def together(self, act: Callable[[], T]) -> T:
         """Do something in every process, the first before the others; one that fails fails all.
 
         The others find what the first has left in a cache.
         """
         if not self.joined:
             return act()
-        made: list[Made] = []
-        failed: ParetoCosmosError | None = None
+        results: list[T] = []
+        failure: ParetoCosmosError | None = None
         for turn in (True, False):
             if self.first is turn:
                 try:
-                    made.append(act())
+                    results.append(act())
                 except ParetoCosmosError as error:
-                    failed = error
-            answers = [
-                one.decode()
-                for one in self.all_gather_bytes(b"" if failed is None else _encode_error(failed))
-            ]
+                    failure = error
+            # after each turn: the others must not begin what the first could not do
+            message = b"" if failure is None else _encode_error(failure)
+            answers = [answer.decode() for answer in self.all_gather_bytes(message)]
             if any(answers):
-                raise self._refusal(failed, answers)
-        return made[0]
+                raise self._refusal(failure, answers)
+        return results[0]
 
     def agree(self, facts: Mapping[str, str]) -> None:
         """Refuse processes that do not have the same settings and data, fact by fact."""
         if not self.joined:
             return
-        every = [json.loads(one) for one in self.all_gather_bytes(json.dumps(dict(facts)).encode())]
-        for rank, own in enumerate(every):
-            for fact in dict.fromkeys([*every[0], *own]):
-                here, there = every[0].get(fact), own.get(fact)
-                if here != there:
+        messages = self.all_gather_bytes(json.dumps(dict(facts)).encode())
+        by_rank = [json.loads(message) for message in messages]
+        for rank, rank_facts in enumerate(by_rank):
+            for fact in dict.fromkeys([*by_rank[0], *rank_facts]):
+                expected, value = by_rank[0].get(fact), rank_facts.get(fact)
+                if expected != value:
                     raise _mark_shared(
                         ConfigurationError(
-                            f"all processes of a training must have the same {fact}, found {here} "
-                            f"in the first and {there} in process {rank}: start them with the same "
-                            "command, version and files"
+                            f"all processes of a training must have the same {fact}, found "
+                            f"{expected} in the first and {value} in process {rank}: start them "
+                            "with the same command, version and files"
                         )
                     )
 
-    def _refusal(self, own: ParetoCosmosError | None, answers: list[str]) -> ParetoCosmosError:
-        if own is not None and answers[0] == str(own):
-            return _mark_shared(own)
-        who = next(rank for rank, answer in enumerate(answers) if answer)
-        named = f"process {who} of {self.count}: " if who else ""
-        return _mark_shared(ConfigurationError(f"{named}{answers[who]}"))
+    def _refusal(self, failure: ParetoCosmosError | None, answers: list[str]) -> ParetoCosmosError:
+        # its own error, if it is the one that all tell, keeps its type and its hints
+        if failure is not None and answers[0] == str(failure):
+            return _mark_shared(failure)
+        rank = next(rank for rank, answer in enumerate(answers) if answer)
+        prefix = f"process {rank} of {self.count}: " if rank else ""
+        return _mark_shared(ConfigurationError(f"{prefix}{answers[rank]}"))
 
 
 ALONE = Processes()
@@ -191,9 +197,9 @@ ALONE = Processes()
 
 
 def join_processes(device: str) -> tuple[Processes, str]:
-    """The processes that train together, and the device of this one.
+    """Return the processes that train together, and the device of this one.
 
-    A process group that is there is taken; where torchrun started several processes, one is made.
+    An existing process group is used; if torchrun started several processes, a group is made.
 
     Args:
         device: as the user named it; of several GPUs every process on a machine gets its own.
@@ -204,6 +210,7 @@ def join_processes(device: str) -> tuple[Processes, str]:
         _init_process_group(device)
     if not dist.is_initialized():
         return ALONE, device
+    # the local rank counts on this machine; the rank counts over all of them
     if device in ("auto", "cuda") and torch.cuda.is_available():
         device = f"cuda:{int(os.environ.get(LOCAL_RANK, '0')) % torch.cuda.device_count()}"
         torch.cuda.set_device(device)
@@ -220,6 +227,7 @@ def _init_process_group(device: str) -> None:
             f"the {os.environ[COUNT]} processes of this training did not find each other "
             f"({one_line(error)}): start them all with torchrun, with the same --rdzv-endpoint"
         ) from error
+    # only a group made here is ended here; torch warns of one that is left open
     atexit.register(_destroy_process_group)
 
 
@@ -229,10 +237,11 @@ def _destroy_process_group() -> None:
 
 
 def _encode_error(error: ParetoCosmosError) -> bytes:
+    # never empty: no message means no error
     return (str(error) or type(error).__name__).encode()
 
 
 def _mark_shared(error: ParetoCosmosError) -> ParetoCosmosError:
-    """An error that every process has, and only the first need tell."""
+    """Mark an error as one that every process raises, so that only the first prints it."""
     error.shared = True
     return error

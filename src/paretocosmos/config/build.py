@@ -57,8 +57,8 @@ class NetworkSpec:
         # The first network may have read a file or a table to settle an open setting: once is
         # enough, and all networks of an ensemble are then alike.
         spec = resolve_from_network(spec, network)
-        others = [self._build_one(spec) for _ in self.rays[1:]]
-        return PerRayEnsemble([network, *others], torch.tensor(self.rays))
+        rest = [self._build_one(spec) for _ in self.rays[1:]]
+        return PerRayEnsemble([network, *rest], torch.tensor(self.rays))
 
     def _compute_backbone_outputs(self) -> int | Mapping[str, int]:
         """Return the outputs of the backbone: a conditioning may need more than the problem."""
@@ -81,6 +81,7 @@ class NetworkSpec:
             backbone = build_checked(nn.Module, spec, "backbones", **shapes)
         assert backbone is not None
         if self.conditioning is None:
+            # a copy: training must not change the caller's network, nor one seed another's
             network = copy.deepcopy(backbone)
             if isinstance(network, Conditioning):
                 # calibrated ends belong to a training: found anew, or loaded with the weights
@@ -101,6 +102,7 @@ def build_checked(base: type, spec: Spec, kind: str, **fixed: Any) -> Any:
     try:
         built = registry.build(kind, spec, **fixed)
     except (MemoryError, OverflowError, RuntimeError) as error:
+        # a size beyond 64 bits overflows before any memory is asked for
         too_large = isinstance(error, OverflowError) or "overflowed" in str(error)
         if not too_large and not lacks_memory(error):
             raise
@@ -130,6 +132,7 @@ def resolve_from_data(spec: Spec | None, problem: Problem) -> Spec | None:
     if spec is None or None not in spec.settings.values():
         return spec
     backbone_class: Any = registry.find("backbones", spec.name)
+    # a backbone may also be a function, which has no base classes
     lineage: tuple[type, ...] = getattr(backbone_class, "__mro__", ())
     if not any("fitted" in vars(base) for base in lineage if base is not Backbone):
         return spec  # do not read the rows for a backbone that would not look at them

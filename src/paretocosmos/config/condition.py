@@ -24,6 +24,7 @@ from paretocosmos.registry import Spec
 SUBPACKAGE = "conditioning"
 # Names of attention keys: something added to them cancels in the softmax.
 KEYS = re.compile(r"(^|[._])(k|keys?)([._]|$)")
+# Layers whose weights can be split into those for the input and those for the ray.
 SPLITS: dict[type[nn.Module], str] = {nn.Linear: "concat", nn.Conv2d: "transposed_conv"}
 
 
@@ -91,11 +92,13 @@ def condition(
             raise ConfigurationError(
                 f"`{how}` takes the whole network, found `layer` {layer!r}: leave it out"
             )
+        # a single name as text, which conditionings of one layer expect
         names = (layer,) if isinstance(layer, str) else tuple(layer)
         arguments["layer"] = names[0] if len(names) == 1 else names
     spec = Spec(how, arguments | dict(settings or {}))
     network = with_norm(module, norm, depth=1)
     built = registry.build(SUBPACKAGE, spec, backbone=network, objectives=objectives)
+    # `how` may name code from outside
     if not isinstance(built, Conditioning):
         raise ConfigurationError(
             f"`how` must name a conditioning; `{how}` gives {type(built).__name__}"
@@ -175,7 +178,7 @@ def _suggest_layers(module: nn.Module) -> str:
     reachable = [name for name in layers if find_opaque_parent(module, name) is None]
     # something added to the outputs only shifts them
     names = [name for name in reachable if not KEYS.search(name) and name != layers[-1]]
-    names = names or reachable
+    names = names or reachable  # better a poor suggestion than none
     if not names:
         return 'use how="film"; there is no linear layer or 2d convolution to name'
     some = ", ".join(names[:4]) + ", ..." * (len(names) > 4)

@@ -76,6 +76,7 @@ class Plan:
     @property
     def rebuildable(self) -> bool:
         """True if the run folder can build the network again from its names."""
+        # a network that the caller passed has no name
         return self.configuration.backbone is not None
 
     @property
@@ -110,10 +111,12 @@ class Plan:
                 "samples are read while it trains, and their shapes may change: a dataset without "
                 "random transforms can be read once, with gather=True"
             )
-        unknown = [thing for thing in self.step_components if not keeps_promise(thing)]
-        unknown += find_untraceable(self.model)
-        if unknown:
-            names = " and ".join(dict.fromkeys(f"`{type(thing).__name__}`" for thing in unknown))
+        untraceable = [thing for thing in self.step_components if not keeps_promise(thing)]
+        untraceable += find_untraceable(self.model)
+        if untraceable:
+            # each class once, in order
+            classes = dict.fromkeys(f"`{type(thing).__name__}`" for thing in untraceable)
+            names = " and ".join(classes)
             return (
                 f"{names} may decide things in Python, which faster engines would freeze: if not, "
                 "declare `traceable = True` in the class"
@@ -152,6 +155,7 @@ def build_networks(
         rays=None if rays is None else rays.tolist(),
         module=source if isinstance(source, nn.Module) else None,
     )
+    # on the CPU alone, where weights are drawn, so that they are the same for every device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(configuration.seed)
         return spec.build()

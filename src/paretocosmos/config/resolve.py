@@ -84,6 +84,7 @@ def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOption
         lambda: check_precision(options["precision"]),
     )
     _check_together(components, method_spec, built_method, training)
+    # only a size that the user chose: a preset's may exceed a small table, which is then one batch
     if {"batch_size", "training.batch_size"} & user_settings.keys():
         _check_batch_size(training.batch_size, components.problem)
     backbone = _make_spec(components.backbone, "backbone", components, settings)
@@ -136,6 +137,7 @@ def _choose_components(
     if isinstance(problem, str):
         owners["problem"] = registry.find("problems", problem_name(problem))
     paper = get_paper_settings(str(problem), "") if options["preset"] == "paper" else {}
+    # before the preset is chosen, which may depend on what the data are
     loaded = _load_problem(
         problem, owners.get("problem"), paper | dict(settings), options["protocol"]
     )
@@ -151,7 +153,7 @@ def _choose_components(
         )
     if model is None:
         if conditioning is None and _has_fixed_rays(method, settings):
-            conditioning = "none"
+            conditioning = "none"  # each network has one ray, which it need not be told
         if backbone is None or conditioning is None:
             names = choose_network(preset, loaded, method, backbone)
             backbone = names["backbone"] if backbone is None else backbone
@@ -164,6 +166,7 @@ def _choose_components(
 
 def _check_argument(role: str, value: object, base: type) -> None:
     if not isinstance(value, str | base):
+        # a class is easily passed by mistake, and its repr would not tell
         shown = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
         raise ConfigurationError(
             f"`{role}` must be a {base.__name__} or the name of one, found {shown}"
@@ -197,6 +200,7 @@ def _load_problem(
         selected = _select_settings(settings, "problem", owner)
         data = selected.pop("data", None)
         return load_problem(problem, protocol=protocol, data=data, settings=selected)
+    # the protocol decides how data are split, which is done by now
     if protocol not in (None, problem.protocol):
         raise ConfigurationError(
             f"this problem was loaded under protocol `{problem.protocol}`; load it again under "
@@ -223,6 +227,7 @@ def _resolve_settings(
     if not isinstance(backbone, str):
         # `joined` scales the first layer's weights down; those of the caller's may be trained
         preset_settings.pop("joined", None)
+    # lenient: a preset has settings for components that another choice has left out
     settings = split_settings(preset_settings, components.owners, lenient=True)
     for role, role_settings in split_settings(user_settings, components.owners).items():
         settings[role] |= role_settings
@@ -279,6 +284,7 @@ def _has_fixed_rays(method: str | Method, settings: Mapping[str, Any]) -> bool:
         selected = _select_settings(settings, "method", method_class)
         converted = split_settings(selected, {"method": method_class})["method"]
         method_class = type(registry.build("methods", Spec(str(method), converted)))
+    # asked of the class: the method is not built yet
     return getattr(method_class, "fixed_rays", Method.fixed_rays) is not Method.fixed_rays
 
 
@@ -316,6 +322,7 @@ def _select_settings(
 
 
 def _check_batch_size(size: int, problem: Problem) -> None:
+    # a loader makes its batches itself; no setting here could change their size
     samples, loader_size = samples_in(problem, "train"), problem.batch_size
     if loader_size not in (None, size):
         raise ConfigurationError(

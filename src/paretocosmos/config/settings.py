@@ -65,6 +65,7 @@ class Configuration:
     def modules(self) -> tuple[str, ...]:
         """The modules of components from outside this package."""
         specs = (self.problem, self.method, self.conditioning, self.backbone)
+        # their code must be trusted before a run folder that names them is loaded
         return modules_of(spec.name for spec in specs if spec is not None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,6 +94,7 @@ def get_paper_settings(problem: str, label: str) -> dict[str, Any]:
 
 def get_paper_network(problem: str) -> dict[str, str]:
     """Return the backbone and the conditioning that the paper names for a problem, if any."""
+    # later tables win: the problem's own, over those of the problems it is like
     settings = {key: value for table in _collect_tables(problem) for key, value in table.items()}
     return {role: settings[role] for role in NETWORK if role in settings}
 
@@ -103,8 +105,8 @@ def get_pairs() -> dict[str, tuple[str, str]]:
     >>> get_pairs()["phn_ls"]
     ('linear', 'hypernet')
     """
-    get_pairs = _load_paper_toml()["pairs"]
-    return {name: (pair["method"], pair["conditioning"]) for name, pair in get_pairs.items()}
+    pairs = _load_paper_toml()["pairs"]
+    return {name: (pair["method"], pair["conditioning"]) for name, pair in pairs.items()}
 
 
 def describe_pair(name: str) -> dict[str, str]:
@@ -146,7 +148,7 @@ def split_settings(
     """
     parameters = {role: registry.parameters(owner) for role, owner in owners.items()}
     settings_by_role: dict[str, dict[str, Any]] = {role: {} for role in owners}
-    mistakes: list[str] = []
+    mistakes: list[str] = []  # reported together, so that a user corrects them in one go
     for key, value in settings.items():
         prefix, _, name = key.rpartition(".")
         roles = [role for role in owners if name in parameters[role] and prefix in ("", role)]
@@ -177,6 +179,7 @@ def make_spec(kind: str, thing: object) -> Spec:
     The settings are the constructor's arguments that the object has as attributes of the same name:
     keyword-only arguments, and fields of a dataclass.
     """
+    # an argument kept under another name, or not at all, is lost: it cannot be read back
     attributes, keys = getattr(thing, "__dict__", {}), set(registry.parameters(type(thing)))
     if dataclasses.is_dataclass(thing):
         keys |= {field.name for field in dataclasses.fields(thing)}
@@ -199,6 +202,7 @@ def _collect_tables(problem: str) -> list[dict[str, Any]]:
     return tables
 
 
+# Read once: each setting of each method is looked up in it.
 @cache
 def _load_paper_toml() -> dict[str, Any]:
     text = (resources.files("paretocosmos") / "config" / "paper.toml").read_text("utf-8")

@@ -11,6 +11,7 @@ from torch import nn
 
 __all__ = ["find_third_party", "find_untraceable", "get_declaration", "keeps_promise"]
 
+# Packages whose code is known to decide nothing in Python during a step.
 FIRST_PARTY = ("paretocosmos", "torch")
 
 
@@ -49,7 +50,7 @@ def find_untraceable(module: nn.Module) -> Iterator[nn.Module]:
     """
     if not keeps_promise(module):
         yield module
-    elif get_declaration(module) is None:
+    elif get_declaration(module) is None:  # torch's containers may hold modules of others
         for child in module.children():
             yield from find_untraceable(child)
 

@@ -68,7 +68,7 @@ class Training:
     reference: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        mistakes = list(find_out_of_bounds(self))
+        mistakes = list(find_out_of_bounds(self))  # all of them are reported at once
         if self.milestones and self.schedule != "steps":
             mistakes.append("`milestones` go with schedule `steps`: leave one of them out")
         if not all(math.isfinite(value) for value in self.reference or ()):
@@ -95,7 +95,7 @@ class Training:
         """
         if self.schedule == "steps":
             return [self.learning_rate * self.decay ** sum(epoch >= m for m in self.milestones)]
-        steps = -(-samples // self.batch_size)
+        steps = -(-samples // self.batch_size)  # rounded up for the last short batch
         indices = range(epoch * steps, (epoch + 1) * steps)
         total = steps * self.epochs
         return [self.learning_rate * self.compute_cosine(step, total) for step in indices]
@@ -124,7 +124,7 @@ def find_out_of_bounds(settings: object) -> Iterator[str]:
             yield f"`{name}` is one of {', '.join(get_args(hint))}, found `{value}`"
         if get_origin(hint) is not Annotated:
             continue
-        bounds = hint.__metadata__[0]
+        bounds = hint.__metadata__[0]  # `Ge`, `Gt` or `Interval`, which have some of the four
         at_least, above, below, at_most = (
             getattr(bounds, key, None) for key in ("ge", "gt", "lt", "le")
         )

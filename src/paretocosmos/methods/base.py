@@ -92,6 +92,7 @@ class Method(ABC):
         It is the hypervolume; while that is 0, minus the distance to the reference point; with too
         many objectives for a hypervolume, minus the mean of the weighted losses.
         """
+        # NaN: too many objectives for an exact hypervolume
         volume = hypervolume(front)
         if np.isnan(volume):
             return -float((front.rays * front.values).sum(axis=1).mean())
@@ -111,6 +112,7 @@ def expand_weights(weights: Tensor, losses: Tensor) -> Tensor:
 
 def update_largest_gap(gaps: Tensor, before: Tensor) -> Tensor:
     """Return the largest gap of a solver so far, one for each network of a stack."""
+    # `before` has the axes of the stack alone; those of groups and rays are reduced
     return torch.maximum(before, gaps.reshape(*before.shape, -1).amax(dim=-1).to(before))
 
 
@@ -146,7 +148,7 @@ class DirichletRays(Method):
     stratified: bool = False
 
     def __post_init__(self) -> None:
-        check_alpha(self.alpha)
+        check_alpha(self.alpha)  # now, not when the first ray is drawn, after data are loaded
 
     def sample(self, objectives: int, count: int, generator: torch.Generator) -> Tensor:
         if self.stratified:

@@ -59,14 +59,16 @@ class Epo(DirichletRays):
             "infeasible": state["infeasible"] + unsolved.sum(dim=-1),
             "gap": update_largest_gap(gap, state["gap"]),
         }
+        # J times weights that sum to 1: a step as long as for a sum of J losses
         return expand_weights(losses.shape[-1] * solved.weights, losses), after
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
+        # mu has the logarithm of r_j L_j
         way_out = "add a constant to it, or use another method, such as `cosmos` or `linear`"
         require_positive_losses(losses, names, "`epo` needs positive losses", way_out, zero=False)
 
     def report(self, state: State) -> dict[str, float]:
-        steps = max(float(state["steps"]), 1.0)
+        steps = max(float(state["steps"]), 1.0)  # 0 before the first step
         return {
             "infeasible_share": float(state["infeasible"]) / steps,
             "largest_gap": float(state["gap"]),

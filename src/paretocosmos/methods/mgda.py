@@ -54,6 +54,7 @@ class Mgda(FixedRays):
             raise unknown("normalisation", self.normalisation, get_args(Normalisation))
 
     def fixed_rays(self, objectives: int) -> Tensor:
+        # equal weights: the ray only stands for the one network, `weights` ignores it
         return torch.full((1, objectives), 1 / objectives)
 
     def init(self, objectives: int) -> State:
@@ -62,6 +63,7 @@ class Mgda(FixedRays):
     def weights(
         self, losses: Tensor, rays: Tensor, gram: Gram, state: State
     ) -> tuple[Tensor, State]:
+        # float64: near the front the gradients nearly cancel, and the solver sees differences alone
         products = gram().double()
         scale = torch.ones_like(losses, dtype=torch.float64, requires_grad=False)
         if self.normalisation in ("loss", "loss+"):
@@ -69,12 +71,14 @@ class Mgda(FixedRays):
         if self.normalisation in ("l2", "loss+"):
             scale = scale * products.diagonal(dim1=-2, dim2=-1).sqrt()
         scale = torch.where(scale == 0, 1.0, scale)  # a loss or gradient of 0 cannot divide
+        # the Gram matrix of the gradients divided by n_j
         solved = min_norm(products / (scale.unsqueeze(-1) * scale.unsqueeze(-2)))
         return expand_weights(solved.weights, losses), {
             "gap": update_largest_gap(solved.gap, state["gap"])
         }
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
+        # a negative loss would turn its gradient around
         if self.normalisation in ("loss", "loss+"):
             why = "`mgda` divides by the losses, which must be at least 0"
             way_out = "set `normalisation` to `l2` or `none`"

@@ -43,6 +43,7 @@ def project_onto_dual_cone(vectors: Tensor, gram: Tensor) -> Tensor:
     """
     matrix = gram.detach().cpu().double().numpy()
     trace = float(np.trace(matrix))
+    # normalised, so that the ridge is relative to the gradients' size
     matrix = matrix / trace if trace > NORM_EPS**2 else np.zeros_like(matrix)
     matrix = matrix + REG_EPS * np.eye(len(matrix))
     rows = vectors.detach().cpu().double().numpy().reshape(-1, len(matrix))
@@ -56,6 +57,7 @@ def _solve_nonnegative_quadratic(matrix: Numbers, linear: Numbers) -> Numbers:
     solution = np.zeros_like(linear)
     free = np.zeros(len(linear), dtype=bool)  # the passive set P, where s may be above 0
     for _ in range(3 * len(linear)):  # their bound on the iterations of NNLS
+        # the negative gradient: how much a row would gain by leaving 0
         gain = np.where(free, -np.inf, -(matrix @ solution + linear))
         if gain.max() <= TOLERANCE:
             break
@@ -131,6 +133,7 @@ class TorchJd(DirichletRays):
         parameters = inspect.signature(torchjd_class).parameters
         preference = next((name for name in PREFERENCES if name in parameters), None)
         arguments: dict[str, Any] = {} if preference is None else {preference: ray}
+        # TorchJD's own projector needs a QP solver, another dependency
         if "projector" in parameters:
             arguments["projector"] = project_onto_dual_cone
         weighting = torchjd_class(**self.options, **arguments)
@@ -244,6 +247,7 @@ def _is_scalarizer(name: str) -> bool:
 
 
 def _import_torchjd(name: str, package: str) -> Any:
+    # an import that fails would not say which extra to install
     if importlib.util.find_spec("torchjd") is None:
         raise MissingExtraError("torchjd", "torchjd", f"`torchjd:{name}`")
     return importlib.import_module(f"torchjd.{package}")

@@ -155,13 +155,13 @@ def _try_evaluation(
             for objectives, source in scored_on(problem, split)
             if not isinstance(source, Batch)
         ]
-    for split, batches in few.items():
+    for split_name, batches in few.items():
         if batches:
             samples = [
                 (objectives, Samples(batch, objectives, parameter.device, parameter.dtype))
                 for objectives, batch in batches
             ]
-            evaluate_shares(model, problem, samples, rays, split=split)
+            evaluate_shares(model, problem, samples, rays, split=split_name)
 
 
 def _read_first(

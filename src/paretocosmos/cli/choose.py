@@ -74,13 +74,16 @@ def choose(
     as_json: options.AsJson = False,
 ) -> None:
     """Choose a point of a RUN: the best under a constraint, the knee, or one near given values."""
+    # first, while nothing but the options is local
     arguments = locals()
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
     with warnings_as_notes():
+        # inside, since reading data may warn, too
         problem = run.problem(data=data)
         choice = run.choose(
             weights=None if weights is None else options.parse_numbers(weights, "--weights"),
             near=options.parse_named_numbers("--near", near) or None,
+            # loaded once, for the choice and for the labels below
             problem=problem,
             **options.collect_criteria(arguments),
         )
@@ -97,12 +100,14 @@ def print_choice(
     console = get_stdout()
     # metrics that were computed for this choice may be missing from the run's front
     measures = get_measures(problem, run.front, (*choice.val.metrics, *choice.test.metrics))
+    # each weight by what it asks for, since a vector of numbers means nothing to most readers
     weights = ", ".join(
         f"{weight:.1%} on {measures[name].wish}"
         for weight, name in zip(choice.ray, run.front.names, strict=True)
     )
     ray = ", ".join(f"{weight:.4f}" for weight in choice.ray)
     print_markup(console, f"[bold]weights[/] {escape(weights)}: the ray {ray}")
+    # 0.5 is what everybody expects, so it is not mentioned
     if choice.threshold != MIDDLE:
         print_markup(
             console,
@@ -115,7 +120,9 @@ def print_choice(
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("", "name"):
         table.add_column(heading, no_wrap=True, style="dim")
+    # what people understand comes first, then the objectives and all other metrics
     plain = find_plain_metrics(problem, run.front)
+    # a dict as an ordered set: an objective can be a plain metric as well
     for name in dict.fromkeys([*plain, *choice.val.values, *choice.val.metrics]):
         if name == "misclassification":  # 1 - accuracy, which is listed
             continue
@@ -129,8 +136,10 @@ def print_choice(
         print_markup(
             console,
             f"With a confidence of {confidence:.0%}, [bold]{label}[/] is "
+            # a bound on a gap lies above its value, one on an accuracy below
             f"at {'most' if limit >= choice.val[name] else 'least'} {measures[name].said(limit)}.",
         )
+    # adjusted networks keep bounds on more rows than those of validation
     for name, gap in choice.val.pooled.items():
         print_markup(
             console,
@@ -142,6 +151,7 @@ def print_choice(
         "In brackets: 95 % intervals. The choice was made on the validation rows, so their numbers "
         "are optimistic; the test rows were not used.",
     )
+    # soft_wrap, so that code can be copied from a narrow terminal
     console.print("\n".join(["", *map(escape, _write_code(run, choice)), ""]), soft_wrap=True)
     print_next_command(*_suggest_next(run, choice))
 
@@ -161,17 +171,21 @@ def _format_ray(choice: Choice, separator: str = ", ") -> str:
 
 def _format_number(point: Point, name: str, measure: Measure) -> str:
     """Format a number with its interval, as a percentage if it has a unit."""
+    # a unit means that the number is a share, shown in percent
     scale, spec = (100, ".1f") if measure.unit else (1, ".4f")
     numbers = (point[name], *point.intervals[name])
     value, low, high = (format(scale * number, spec) for number in numbers)
+    # escaped, since rich reads square brackets as markup
     return f"{value} \\[{low}, {high}]"
 
 
 def _write_code(run: Run, choice: Choice) -> list[str]:
     """Return Python code that uses the choice."""
+    # each may be third-party code, which `load_run` imports only if it is trusted
     keys = ("problem", "method", "conditioning", "backbone")
     packages = modules_of((run.record[key] or {}).get("name") for key in keys)
     folder = f"{str(run.folder)!r}" + (f", trust={list(packages)}" if packages else "")
+    # the ray and not the criteria, so that the code always gives this choice
     ray = _format_ray(choice)
     load = ["from paretocosmos import load_run", "", f"run = load_run({folder})"]
     if run.table is not None:

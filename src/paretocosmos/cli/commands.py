@@ -19,6 +19,7 @@ class Entry(NamedTuple):
     examples: tuple[str, str]
 
 
+# In the order in which a new user needs them.
 GROUPS: dict[str, dict[str, Entry]] = {
     "Begin here": {
         "demo": Entry(
@@ -120,11 +121,13 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
+            # Typer shows these panels with rich alone, which `--help` does without
             default = "Arguments" if parameter.param_type_name == "argument" else LAST_GROUP
             record = parameter.get_help_record(ctx)
             if record is not None:
                 group = getattr(parameter, "rich_help_panel", None) or default
                 groups.setdefault(group, []).append(record)
+        # `sorted` is stable: the other groups keep the order of the options
         for group in sorted(groups, key=lambda group: group == LAST_GROUP):
             with formatter.section(group):
                 formatter.write_dl(groups[group])
@@ -134,6 +137,7 @@ class _Commands(Mapping[str, Any]):
     """Commands by name, imported when they are looked up."""
 
     def __getitem__(self, name: str) -> TyperCommand:
+        # a KeyError becomes `None` in `Mapping.get`, by which click notices an unknown name
         return _load_command(name, ENTRIES[name])
 
     def __iter__(self) -> Iterator[str]:
@@ -155,6 +159,7 @@ class Group(TyperGroup):
         return list(ENTRIES)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
+        # padded, so that the summaries of all groups line up
         width = max(map(len, ENTRIES))
         for group, entries in GROUPS.items():
             with formatter.section(group):
@@ -171,6 +176,7 @@ def get_commands() -> Mapping[str, Any]:
 def _load_command(name: str, entry: Entry) -> TyperCommand:
     module, _, function = entry.location.partition(":")
     examples = "\n".join(f"  paretocosmos {example}" for example in entry.examples)
+    # a Typer application of its own: it is how Typer builds one command
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     try:
         # Importing torch takes long enough for a user to wonder.
@@ -181,5 +187,6 @@ def _load_command(name: str, entry: Entry) -> TyperCommand:
     # \b keeps the line breaks of the paragraph
     single.command(name, cls=Command, epilog=f"\b\nExamples:\n{examples}")(callback)
     command = typer.main.get_command(single)
+    # with a single command Typer makes no group
     assert isinstance(command, TyperCommand)
     return command

@@ -68,6 +68,7 @@ def compare(
     """
     arguments = locals()
     settings = options.collect_settings(arguments)
+    # 1 is the default of --seed, which cannot be told from a 1 that was typed
     if seeds is not None and seed != 1:
         raise ConfigurationError("--seeds and --seed exclude each other: give one of them")
     folders: list[Path] = []
@@ -80,10 +81,12 @@ def compare(
                 settings=settings,
                 **options.collect_plan(arguments),
             )
+            # inside of `try`: pictures take seconds, too, in which Ctrl-C should be as gentle
             for run in (run for runs in comparison.runs.values() for run in runs):
                 options.save_picture(run)
             _save_picture(comparison)
     except KeyboardInterrupt:
+        # a comparison has a folder per method, which has one per seed
         folder = folders[-1].parents[1] if folders else out
         saved_note = "finished epochs are saved" if folders else "no epoch is finished yet"
         raise options.end_interrupted(folder, saved_note) from None
@@ -91,6 +94,7 @@ def compare(
         print_json(comparison.to_dict())
     else:
         print_comparison(comparison)
+    # after the table: one method that fails does not take the others with it
     for method, reason in comparison.failures.items():
         print_error(f"{method}: {reason}")
     if comparison.failures:
@@ -100,6 +104,7 @@ def compare(
 def _save_picture(comparison: Comparison) -> None:
     """Draw all fronts in one figure; without a plotting package, print a note instead."""
     try:
+        # inside of `try`, since matplotlib is an extra
         from paretocosmos.plotting import save_comparison
 
         fronts = {method: [run.front for run in runs] for method, runs in comparison.runs.items()}
@@ -117,7 +122,9 @@ WIDE = 130
 def print_comparison(comparison: Comparison) -> None:
     """Print a row per method: how good it is, then what it costs."""
     console = get_stdout()
+    # a file has no width that would have to be kept
     is_wide = not sys.stdout.isatty() or console.width >= WIDE
+    # two columns compare with separate networks, and mean nothing without them
     has_separate = "separate" in comparison.runs
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("method")
@@ -131,6 +138,7 @@ def print_comparison(comparison: Comparison) -> None:
     for row, fields in zip(comparison.rows, rows, strict=True):
         dominating = _format_dominating(row["dominated_by"], is_wide=is_wide)
         table.add_row(f"[bold]{escape(row['method'])}[/]", *fields.values(), escape(dominating))
+    # what people understand comes first, as everywhere
     _print_traded(comparison)
     print_table(console, table)
     for line in _explain_columns(comparison, has_separate=has_separate, is_wide=is_wide):
@@ -172,6 +180,7 @@ def _print_traded(comparison: Comparison) -> None:
     for name in names:
         table.add_column(escape(measures[name].label), justify="right")
     for row in comparison.rows:
+        # one seed: the ends of a mean front would belong to no network
         front = comparison.runs[row["method"]][0].front
         spans = (escape(format_span(front, name, measures[name])) for name in names)
         table.add_row(f"[bold]{escape(row['method'])}[/]", *spans)
@@ -205,12 +214,14 @@ def _format_mean(row: Mapping[str, Any]) -> str:
 
 
 def _format_size(row: Mapping[str, Any]) -> str:
+    # all networks of a method have the same size
     size, count = row["parameters"] // row["networks"], row["networks"]
     return f"{count} x {size:,}" if count > 1 else f"{size:,}"
 
 
 def _format_dominating(shares: Mapping[str, float], *, is_wide: bool) -> str:
     names = [f"{name} {_format_percent(share)}" for name, share in shares.items()]
+    # the first dominates most, since the shares are sorted
     shown = names if is_wide else names[:1]
     more = f" +{len(names) - len(shown)}" if len(names) > len(shown) else ""
     return ", ".join(shown) + more or "-"

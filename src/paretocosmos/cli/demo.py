@@ -46,6 +46,7 @@ def demo(
     Prints the hypervolumes beside the paper's, and writes one page with everything. The data and
     the default's network come with the package; it takes about a minute on a CPU.
     """
+    # imported here, so that `demo --help` is fast
     from paretocosmos.paper import demo as paper
     from paretocosmos.paper.collect import collect_results
     from paretocosmos.paper.reproduce import reproduce
@@ -57,13 +58,17 @@ def demo(
             reproduction = reproduce(
                 recipe,
                 out=out,
+                # networks so small are not faster on a GPU
                 device="cpu",
+                # a process per set, as long as each has a core
                 workers=min(len(recipe.experiments), torch.get_num_threads()),
                 progress=show,
             )
     except KeyboardInterrupt:
         raise end_interrupted_recipe(out) from None
+    # the page would lack a part without which it makes no sense
     exit_on_failures(reproduction)
+    # `reproduce` has expanded it by itself
     folder = out.expanduser()
     with status("writing the page"):
         run = load("adult")
@@ -80,8 +85,10 @@ def demo(
     page = folder / paper.PAGE
     if as_json:
         published = [status.to_dict() for status in reproduction.statuses.values()]
+        # the same keys as `reproduce --json`, which call experiments cells
         print_json({"page": str(page), "cells": published, "default": summarize_run(run)})
         return
+    # what the paper did first, then what this package does instead
     _print_comparison(comparison)
     print_consequences(run)
     console = get_stdout()

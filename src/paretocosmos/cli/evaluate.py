@@ -108,6 +108,7 @@ def _load_problem(
     """Return the problem to evaluate on, and the name of its rows: a split, or another file."""
     try:
         return run.problem(data=data), split or "test"
+    # --data may be the run's own table or other rows: only loading it tells
     except ParetoCosmosError:
         if data is None or run.table is None or split is not None:
             raise
@@ -128,11 +129,13 @@ def print_front(front: Front, problem: Problem | None = None) -> None:
     # misclassification is 1 - accuracy, which is listed
     further_metrics = [name for name in front.metrics if name not in (*plain, "misclassification")]
     heads = [f"weight on {measures[name].label}" for name in weights]
+    # the columns that must be there are subtracted first
     room = console.width - sum(map(_measure_column, heads)) - _measure_column("dominated")
     columns = {}
     for name in (*front.names, *plain, *further_metrics):
         head = _format_head(measures[name])
         room -= _measure_column(head)
+        # the values of the objectives are what was asked for, so they are never left out
         if room >= 0 or name in front.names:
             columns[name] = head
     table = Table(box=None, padding=(0, 1), header_style="bold")
@@ -146,8 +149,10 @@ def print_front(front: Front, problem: Problem | None = None) -> None:
         cells += [_format_number(point[name], measures[name]) for name in columns]
         table.add_row(*cells, "" if front.non_dominated[index] else "dominated")
     print_table(console, table)
+    # labels are for reading, names are what --max and --minimize take
     names = "; ".join(f"{measures[name].label}: {name}" for name in columns)
     print_markup(console, f"[dim]names of the columns: {escape(names)}[/]")
+    # nothing disappears without a word
     absent = [name for name in (*plain, *further_metrics) if name not in columns]
     if absent:
         print_markup(console, escape(f"no room for {', '.join(absent)}: see them with --json"))
@@ -163,4 +168,5 @@ def _format_number(value: float, measure: Measure) -> str:
 
 def _measure_column(head: str) -> int:
     """Return the width of a column, including its padding."""
+    # 2 is the padding; a single long word cannot be broken
     return 2 + max(min(len(head), HEAD_WIDTH), *map(len, head.split()))

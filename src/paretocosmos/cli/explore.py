@@ -55,14 +55,18 @@ def explore(
     A RUN may also be a folder of runs, as `compare` and `--seeds` write it. The page is one file
     that needs no server and no network.
     """
+    # imported here, so that `explore --help` is fast
     from paretocosmos.explorer import build_page_model, write_report
 
     run_folders = [path for folder in folders for path in _find_finished(folder)]
     runs = [load_run(path, trust=trust or (), verify=verify, device=device) for path in run_folders]
+    # before the evaluation, which takes a while
     page = None if out is None else _check_page(out)
     with warnings_as_notes(), status("evaluating the runs"):
         model = build_page_model(runs, data=data, samples=not no_samples, threshold=threshold)
+    # outside of the run folder: a page of several runs belongs to none of them
     page = page or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
+    # printed, since the page itself does not say it: the reason may name folders
     if model.reason:
         print_note(f"the page has no samples and no counted answers: {model.reason}")
     with status("writing the page"):
@@ -81,6 +85,7 @@ def explore(
 def _find_finished(folder: Path) -> list[Path]:
     """Return the folders of the finished runs; print a note on others, which are left out."""
     finished, unfinished = split_runs(user_path(folder))
+    # a folder of seeds may be in training while somebody looks at it
     if unfinished:
         print_note(f"unfinished runs are left out: {', '.join(map(str, unfinished))}")
     return finished

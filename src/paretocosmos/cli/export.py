@@ -35,6 +35,7 @@ def export(
     """Write a RUN as one file with the inputs x and preference, and a model card beside it."""
     run = load_run(folder, trust=trust or (), verify=verify)
     with status("exporting the network, and comparing it with PyTorch"):
+        # `export` checks the format, with a sentence that names the right ones
         exported = export_run(run, format=cast(Format, form), out=out, threshold=threshold)
     if as_json:
         print_json(
@@ -47,6 +48,7 @@ def export(
         )
         return
     print_exported(exported)
+    # the server runs ONNX files, not programs of torch.export
     onnx = ["--onnx", exported.path] if exported.path.suffix == ".onnx" else []
     print_next_command("serve", folder, *onnx)
 
@@ -74,4 +76,5 @@ def print_exported(exported: Exported) -> None:
         print_markup(console, f"  [bold]{name:<12}[/]{escape(value)}")
     console.print()
     for line in _USAGE[exported.path.suffix]:
+        # soft_wrap, so that the lines can be copied from a narrow terminal
         console.print(escape(line.format(path=str(exported.path))), soft_wrap=True)

@@ -26,13 +26,19 @@ def list_names(
     kinds = (*KINDS, "recipes")
     if kind is not None and kind not in kinds:
         raise unknown("kind", kind, kinds)
+    # all kinds by default: a newcomer does not know them yet
     summaries = {name: _load_summaries(name) for name in (kinds if kind is None else (kind,))}
     if as_json:
         print_json(summaries)
         return
     for title, entries in summaries.items():
         table = Table(
-            title=title, title_justify="left", box=None, show_header=False, padding=(0, 2)
+            # a table of its own for every kind, since their names differ in width
+            title=title,
+            title_justify="left",
+            box=None,
+            show_header=False,
+            padding=(0, 2),
         )
         for name, summary in entries.items():
             table.add_row(f"[bold]{name}[/]", escape(summary))
@@ -46,5 +52,6 @@ def _load_summaries(kind: str) -> dict[str, str]:
         return {name: load_recipe(name).title for name in recipe_names()}
     summaries = {name: registry.summary(kind, name) for name in registry.names(kind)}
     if kind == "methods":
+        # pairs of method and conditioning are methods to whoever names one
         summaries |= {name: str(describe_pair(name)["summary"]) for name in get_pairs()}
     return summaries

@@ -31,6 +31,7 @@ def _parse_trust(packages: list[str] | None) -> list[str]:
 
 def _add_current_folder() -> None:
     """Append the current folder to the path: last, so that it cannot hide installed packages."""
+    # the path of an installed command lacks the current folder
     if "" not in sys.path:
         sys.path.append("")
 
@@ -40,6 +41,7 @@ training_option = partial(typer.Option, rich_help_panel="Training")
 table_option = partial(typer.Option, rich_help_panel="Tables")
 machine_option = partial(typer.Option, rich_help_panel="Machine")
 
+# Annotations that several commands share, so that an option means the same everywhere.
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 RunFolders = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders.")]
 Threshold = Annotated[
@@ -170,15 +172,19 @@ def describe_trust(packages: Iterable[str]) -> str:
 
 def collect_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Collect the settings among the arguments of a command: its options, and those of `--set`."""
+    # Typer gives `None` or an empty list for an option that is not used
     names = (*TABLE_SETTINGS, *OTHER_SETTINGS)
     settings = {key: arguments[key] for key in names if arguments.get(key) not in (None, [])}
+    # named in the message as they are typed
     for_tables = [f"--{key.replace('_', '-')}" for key in TABLE_SETTINGS if key in settings]
     changes = [parse_setting(change) for change in arguments["changes"] or []]
     # `--epochs` is passed to `fit` by itself, but `--set epochs=...` would contradict it
     fixed = settings.keys() | ({"epochs"} if arguments["epochs"] is not None else set())
     for key, _ in changes:
+        # silently preferring one of two values would be a trap
         if key in fixed:
             raise ConfigurationError(f"`{key}` is set twice: give it once")
+    # without this check the problem would refuse a setting that the user knows as an option
     if for_tables and problem_name(arguments["problem"]) != "table":
         raise ConfigurationError(
             f"only tables take {', '.join(for_tables)}, and `{arguments['problem']}` is not "
@@ -189,6 +195,7 @@ def collect_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def collect_plan(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Collect the keyword arguments of `fit` or `compare` among the arguments of a command."""
+    # `compare` lacks some of these options, such as `method`
     plan = {name: arguments[name] for name in PLAN_OPTIONS if name in arguments}
     return plan | {"callbacks": _make_loggers(arguments["log_to"])}
 
@@ -196,6 +203,7 @@ def collect_plan(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def collect_criteria(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Collect the keyword arguments of `Run.choose` among the arguments of a command."""
     names = ("minimize", "maximize", "knee", "allow_constant", "confidence", "threshold")
+    # `predict` lacks some of these options, such as `knee`
     criteria = {name: arguments[name] for name in (*names, "evaluations") if name in arguments}
     bounds = {
         "max": parse_named_numbers("--max", arguments["at_most"]),
@@ -212,6 +220,7 @@ def format_options(**values: object) -> list[object]:
 
 def parse_setting(text: str) -> tuple[str, str]:
     """Split KEY=VALUE."""
+    # at the first equals sign: a value may contain another
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise ConfigurationError(f"--set takes KEY=VALUE, found `{text}`")
@@ -222,6 +231,7 @@ def _make_loggers(texts: list[str] | None) -> list[Callback]:
     """Build the loggers of `--log-to`."""
     if not texts:
         return []
+    # imported on demand, as each logger needs an extra
     from paretocosmos.integrations.loggers import make_logger
 
     return [make_logger(text) for text in texts]
@@ -250,6 +260,7 @@ def parse_named_numbers(option: str, texts: list[str] | None) -> dict[str, float
     numbers: dict[str, float] = {}
     for text in texts or []:
         name, _, value = map(str.strip, text.partition("="))
+        # as in `Criteria`: gaps are spoken of in percent or in points
         percentage = value.removesuffix("%" if value.endswith("%") else "pt")
         try:
             number = float(percentage) / (1 if percentage == value else 100)
@@ -257,6 +268,7 @@ def parse_named_numbers(option: str, texts: list[str] | None) -> dict[str, float
             raise ConfigurationError(
                 f"{option} takes NAME=NUMBER, such as tpr_gap=0.02 or tpr_gap=2%, found `{text}`"
             ) from error
+        # a dict would keep the last one without a word
         if name in numbers:
             raise ConfigurationError(f"{option} has `{name}` twice: give it once")
         numbers[name] = number
@@ -274,6 +286,7 @@ def end_interrupted(folder: Path | None, saved_note: str) -> typer.Exit:
         print_note("interrupted before the end of the first epoch: start again")
     else:
         print_note(f"interrupted; {saved_note}: continue with --out {folder} --resume")
+    # 128 + SIGINT, by which shells recognise Ctrl-C
     return typer.Exit(130)
 
 
@@ -282,6 +295,7 @@ def save_picture(run: Run) -> None:
     title = f"{run.front.provenance['problem']} by {run.record['label']}"
     try:
         with status("drawing"):
+            # inside of `try`, since matplotlib is an extra
             from paretocosmos.plotting import save_front
 
             save_front(run.folder / "front.png", [run.front, run.front_val], title=title)

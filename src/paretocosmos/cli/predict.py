@@ -68,11 +68,14 @@ def predict(
     above a threshold: the one you give, the one that was chosen, or 0.5. A saved estimator has
     its own trade-off and threshold.
     """
+    # first, while nothing but the options is local
     arguments = locals()
+    # any criterion means that the trade-off is to be chosen
     chosen = any((at_most, at_least, minimize, maximize))
     if ray is not None and chosen:
         raise ConfigurationError(f"{RAY_OR_CHOICE}; found both")
     out = None if out is None else user_path(out)
+    # before anything is loaded: nobody wants to wait for this
     if out is not None and out.exists():
         raise RunError(f"`{out}` exists: choose another name with --out")
     run = load_run(folder, trust=trust or (), verify=verify, device=device)
@@ -81,6 +84,7 @@ def predict(
             f"`{folder}` was not trained on a table, so it cannot predict rows"
         )
     default = predicts_at(run)
+    # a saved estimator has a trade-off, any other run has none
     if ray is None and not chosen and default.ray is None:
         raise ConfigurationError(f"{RAY_OR_CHOICE}; found neither")
     with warnings_as_notes():
@@ -92,6 +96,7 @@ def predict(
             weights = list(default.ray or ()) if ray is None else options.parse_numbers(ray)
             decided = default.threshold if threshold is None else threshold
             binary = Answer.from_about(run.record["about"]).task == "binary"
+            # a threshold means nothing for numbers or several classes
             check_threshold(decided, decided=binary, name=run.record["name"])
         else:
             criteria = options.collect_criteria(arguments)
@@ -99,11 +104,13 @@ def predict(
             weights, decided = list(choice.ray), choice.threshold
             _note_choice(choice)
         added = _make_columns(run.record["about"], run.predict(frame, ray=weights), decided)
+        # the file's own columns are never overwritten
         duplicates = [name for name in added if name in frame.columns]
         if duplicates:
             raise DataError(f"`{rows}` already has a column `{duplicates[0]}`: rename it")
     text = frame.assign(**added).to_csv(index=False)
     if out is None:
+        # as it is: rich would wrap lines and colour numbers
         print_text(text)
         return
     with replace_file(out, way_out="choose another place for it") as temporary:
@@ -128,6 +135,7 @@ def _make_columns(about: Mapping[str, Any], outputs: Array, threshold: float) ->
 
 
 def _count_positives(run: Run, added: Mapping[str, Any]) -> str:
+    # only binary predictions have one
     if "probability" not in added:
         return ""
     positive = run.record["about"].get("positive", "1")

@@ -45,6 +45,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Compare reproduced results with the paper's, in Markdown, HTML, JSON and figures."""
+    # imported here, so that `report --help` is fast
     from paretocosmos.paper.collect import collect_results, find_recipes
     from paretocosmos.paper.report import write_report
 
@@ -53,6 +54,7 @@ def report(
     if recipe:
         recipes = [load_recipe(recipe, trust=trust or ()).rehearsal(epochs)]
     else:
+        # a recipe file of one's own cannot be found this way: it has to be named
         recipes = find_recipes(folder, epochs)
     if not recipes:
         raise RunError(
@@ -64,6 +66,7 @@ def report(
         collect_results(item.with_seeds(parsed_seeds), folder, trust=trust or (), verify=verify)
         for item in recipes
     ]
+    # all recipes of a reproduction or of a rehearsal have the same root
     report_folder = recipes[0].root(folder) / "report"
     for note in write_report(results, report_folder):
         print_note(note)
@@ -71,6 +74,7 @@ def report(
         print_json([result.to_dict() for result in results])
         return
     print_report(results, report_folder)
+    # the next thing to do is to train what is missing
     incomplete = [
         result.recipe
         for result in results
@@ -94,6 +98,7 @@ def print_report(results: "Sequence[RecipeResult]", folder: Path) -> None:
         title = f"{mark}{result.recipe}: {result.title}"
         print_markup(console, f"[bold]{escape(title)}[/]")
         console.print(f"  {describe_progress(result.experiments)}")
+        # a rehearsal judges no claims
         for claim in result.claims if epochs is None else ():
             print_markup(console, escape(f"{claim.claim} {claim.sentence}"))
     print_path("report", folder / "report.html")

@@ -56,10 +56,13 @@ def reproduce(
     as_json: AsJson = False,
 ) -> None:
     """Train the experiments of a table or figure of the paper; run it again to continue."""
+    # imported here, so that `reproduce --help` is fast
     from paretocosmos.paper.reproduce import reproduce as reproduce_recipe
 
+    # "a, b" in quotes is as good as "a,b"
     names = [name.strip() for name in (only or "").split(",") if name.strip()]
     try:
+        # a scheduler's SIGTERM ends it like Ctrl-C, with everything saved
         with convert_sigterm(), show_experiments(quiet=as_json) as show:
             reproduction = reproduce_recipe(
                 recipe,
@@ -71,6 +74,7 @@ def reproduce(
                 trust=trust or (),
                 device=device,
                 precision=precision,
+                # one process by default, so that a crash in it does not end the recipe
                 workers=(1 if cluster is None else 0) if workers is None else workers,
                 cluster=cluster,
                 progress=show,
@@ -80,8 +84,10 @@ def reproduce(
     if as_json:
         print_json(reproduction.to_dict())
     else:
+        # kept back until the live display has ended
         for note in reproduction.notes:
             print_note(note)
         print_reproduction(reproduction)
         print_next_command("report", recipe, *format_options(out=out, seeds=seeds, epochs=epochs))
+    # after the results: those that were reached are worth printing
     exit_on_failures(reproduction)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from paretocosmos.paper.reproduce import ExperimentStatus, Reproduction
 
 # Columns of a bar, and of the name of an experiment beside it.
+# A terminal of 80 columns holds both, with the numbers beside them.
 BAR_WIDTH, MAX_NAME = 24, 48
 # Waiting experiments that are named at the beginning, and while others run.
 MAX_QUEUED, MAX_NEXT = 24, 3
@@ -42,11 +43,13 @@ class _View:
 
     def __init__(self) -> None:
         self._reproduction: Reproduction | None = None
+        # the last state seen of each experiment, to notice when it ends
         self._states: dict[str, str] = {}
         self._last = time.monotonic()
 
     def show(self, reproduction: "Reproduction") -> None:
         """Show the progress of a reproduction."""
+        # what was done before this session is announced once, not as ends of experiments
         first = self._reproduction is None
         self._reproduction = reproduction
         if first:
@@ -57,6 +60,7 @@ class _View:
                 print_markup(err, escape(_describe_end(status)))
                 self._last = 0.0  # so that the progress is printed after it
         now = time.monotonic()
+        # a log file gets lines now and then, where a terminal has a live display
         if not err.is_terminal and not first and now - self._last >= LOG_INTERVAL:
             self._last = now
             print_markup(err, escape(_describe_progress(reproduction)))
@@ -80,11 +84,14 @@ class _View:
             return None
         running = self._reproduction.select("running")
         waiting = self._reproduction.select("waiting")
+        # everything is done: the live display disappears
         if not running and not waiting:
             return None
+        # built anew for each frame, as rich expects
         table = Table.grid(padding=(0, 1))
         for status in running:
             progress, name = status.progress, status.experiment.name
+            # names of third-party code may contain brackets, which rich reads as markup
             short = escape(name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…")
             if progress is None:
                 table.add_row(short, "starting", "", "", "")
@@ -107,6 +114,7 @@ def show_experiments(*, quiet: bool) -> Iterator["Callable[[Reproduction], None]
         yield lambda _: None
         return
     view = _View()
+    # on stderr, so that stdout stays free for `--json`
     with show_live(view.render, keep=False, need_stdout=False):
         yield view.show
 
@@ -121,6 +129,7 @@ def exit_on_failures(reproduction: "Reproduction") -> None:
     """Print why experiments failed, if any did, and exit with code 1."""
     for name, reason in reproduction.failures.items():
         print_error(f"{name}: {reason}{describe_trust(reproduction.untrusted.get(name, ()))}")
+    # after the table, so that the error is the last thing in the terminal
     if reproduction.failures:
         raise typer.Exit(1)
 
@@ -131,6 +140,7 @@ def print_reproduction(reproduction: "Reproduction") -> None:
     print_markup(console, f"[bold]{escape(_make_title(reproduction))}[/]")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     statuses = reproduction.statuses.values()
+    # earlier results are shown beside those of this session
     shown = [s for s in statuses if s.asked or s.seeds_done or s.state == "failed"]
     compared = any(status.hypervolume_paper is not None for status in shown)
     table.add_column("experiment")
@@ -144,6 +154,7 @@ def print_reproduction(reproduction: "Reproduction") -> None:
             *([format_paper_volume(status)] if compared else []),
             f"{len(status.seeds_done)}/{len(status.experiment.seeds)}",
             format_duration(status.seconds) if status.seconds else "-",
+            # one that was not asked for waits for nothing
             status.state if status.asked or status.state != "waiting" else "incomplete",
         )
     print_table(console, table)
@@ -153,6 +164,7 @@ def print_reproduction(reproduction: "Reproduction") -> None:
         console.print(
             f"{len(statuses) - len(shown)} experiments that were not asked for are left out"
         )
+    # the sums of the file, so that both agree
     seconds = reproduction.to_dict()["seconds"]
     phases = ", ".join(
         f"{format_duration(seconds[phase])} {phase}"
@@ -179,6 +191,7 @@ def _describe_progress(reproduction: "Reproduction") -> str:
     done, running, waiting, failed = (
         len(reproduction.select(state)) for state in ("done", "running", "waiting", "failed")
     )
+    # only of those that were asked for, which `select` returns
     total = done + running + waiting + failed
     parts = [f"{done} of {total} experiments done", f"{running} running"]
     if failed:
@@ -213,5 +226,6 @@ def format_paper_volume(status: "ExperimentStatus") -> str:
     """Return the paper's hypervolume with as many digits as it has in print."""
     if status.hypervolume_paper is None:
         return "-"
+    # the table of CelebA has three digits, Table 1 has two
     digits = 3 if is_face_problem(status.experiment.problem) else 2
     return f"{status.hypervolume_paper:.{digits}f}"

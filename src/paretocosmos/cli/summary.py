@@ -57,7 +57,9 @@ def summarize_run(run: Run) -> dict[str, Any]:
         "method": record["label"],
         "preset": record["preset"],
         **{key: record[key] for key in ("protocol", "seed", "parameters")},
+        # only tables have a target and a positive class
         **{key: record["about"][key] for key in ("target", "positive") if key in record["about"]},
+        # on the top level, since the test metrics are what most callers read
         **test,
         "by_objective": compute_by_objective(run.front),
         "sensitivity": record.get("sensitivity"),
@@ -80,7 +82,9 @@ def print_run(run: Run) -> None:
         "run": run.folder,
         **({} if run.report is None else {"page": run.report}),
     }
+    # what a decision maker asks comes first, the details for a modeller after it
     print_consequences(run)
+    # as wide as the longest name, which depends on the rows there are
     indent = max(map(len, rows)) + 2
     console = get_stdout()
     print_markup(console, "\n[bold]For the modeller[/]")
@@ -94,6 +98,7 @@ def print_run(run: Run) -> None:
 def print_runs(runs: Sequence[Run]) -> None:
     """Print a row for each of several seeds, their mean, and how they were trained."""
     summaries, record = [summarize_run(run) for run in runs], runs[0].record
+    # networks for one objective each are judged by their ideal point
     is_single_task = has_only_corners(record["fixed_rays"])
     table = Table(box=None, padding=(0, 2), header_style="bold")
     names = (
@@ -107,10 +112,12 @@ def print_runs(runs: Sequence[Run]) -> None:
     )
     for name in (*names, "epoch"):
         table.add_column(name, justify="right")
+    # folded and not cut, so that the folder can be copied
     table.add_column("run", overflow="fold")
     for run, summary in zip(runs, summaries, strict=True):
         table.add_row(
             str(summary["seed"]),
+            # the worst objective: a front is in order only if all of them are
             f"{min(summary['by_objective']['monotonicity'].values()):.2f}",
             f"{summary['dominated_share']:.0%}",
             _format_length(summary["span"]),
@@ -134,6 +141,7 @@ def print_runs(runs: Sequence[Run]) -> None:
         f"engine {escape(_split_engine(record)[0])} on {_describe_device(record)}",
     )
     print_path("page", runs[0].folder.parent / PAGE)
+    # all seeds were trained by the same engine
     _note_slow_engine(runs[0])
     print_next_command("explore", runs[0].folder.parent)
 
@@ -148,6 +156,7 @@ def _describe_data(about: Mapping[str, Any]) -> dict[str, str]:
         kind = "a number" if answer.task == "number" else ", ".join(answer.classes)
         rows["predicts"] = f"`{about['target']}`: {kind}"
     if {"sensitive", "groups"} <= about.keys():
+        # earlier versions wrote a single group as text
         groups = about["groups"] if isinstance(about["groups"], list | tuple) else [about["groups"]]
         rows["compares"] = f"`{about['sensitive']}`: {', '.join(map(str, groups))}"
     if "images" in about:
@@ -180,6 +189,7 @@ def _describe_front(run: Run, summary: Mapping[str, Any]) -> dict[str, str]:
     rows["objectives"] = ", ".join(front.names)
     first, last = (
         "(" + ", ".join(f"{value:.4f}" for value in front.values[end]) + ")"
+        # more than two objectives have no ends: the first and the last ray stand for them
         for end in find_ends(front) or (0, -1)
     )
     if len(front) == 1:
@@ -198,6 +208,7 @@ def _describe_training(run: Run) -> dict[str, str]:
     if len(networks) == 1:
         rows = {"training": f"{training}, {_describe_size(record)}"}
     else:
+        # the sizes of several networks need a row of their own
         rows = {"training": training, "model": _describe_size(record)}
     # steps whose linear programme (EPO) had no solution
     shares = [n["infeasible_share"] for n in networks if "infeasible_share" in n]
@@ -213,6 +224,7 @@ def _describe_training(run: Run) -> dict[str, str]:
         parts = [format_rate(record["samples_per_second"], get_unit(record["input_shape"]))]
         if record["peak_memory"] is not None:
             parts.append(f"{format_bytes(record['peak_memory'])} of memory")
+        # on a CPU "the device" would only puzzle a reader
         in_memory = record["data"] == "on the device" and record["device"] == "cpu"
         parts.append("data in memory" if in_memory else f"data {record['data']}")
         if record["data"] == "streamed":
@@ -239,6 +251,7 @@ def _describe_device(record: Mapping[str, Any]) -> str:
     parts = [record["device"]]
     if record["processes"] > 1:
         parts.append(f"{record['processes']} processes")
+    # tf32 exists on GPUs only, so on a CPU the default says nothing
     if (record["device"], record["precision"]) != ("cpu", "tf32"):
         parts.append(record["precision"])
     return ", ".join(parts)
@@ -260,6 +273,7 @@ def _print_advice(run: Run) -> None:
     """Print notes on what to try if a front is poor, at most one of them on its shape."""
     record, networks = run.record, run.record["networks"]
     lost = sum(network.get("reached_cone") == 0 for network in networks)
+    # Pareto MTL first searches for a point inside of each ray's cone
     if lost:
         print_note(
             f"{lost} of {len(networks)} networks had not reached their cone when the search ended, "
@@ -291,6 +305,7 @@ def _print_advice(run: Run) -> None:
 
 def _is_point(front: Front) -> bool:
     """Return True if the losses of a front hardly differ, compared with their size."""
+    # a NaN would make every comparison false
     values = front.values[~np.isnan(front.values).any(axis=1)]
     if len(values) < 2:
         return False

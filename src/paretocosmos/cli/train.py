@@ -85,17 +85,22 @@ def train(
     changes: options.Changes = None,
 ) -> None:
     """Train one network for the whole front of PROBLEM (some methods train several)."""
+    # first, while nothing but the options is local
     arguments = locals()
     settings = options.collect_settings(arguments)
     # read before training: a mistake that shows up hours later would be too late
     key = None if sign is None else read_private_key(sign)
     folders: list[Path] = []
+    # `--seeds 1` is a list, too, with a folder per seed
     several = seeds is not None
     try:
         with (
+            # a scheduler's SIGTERM ends training like Ctrl-C, with a checkpoint
             convert_sigterm(),
             warnings_as_notes(),
+            # it fills `folders`, which Ctrl-C needs, as the training goes on
             show_bars(folders, quiet=as_json, log=True),
+            # one page, of the first process
             watch_training(folders, wanted=watch and not launched_rank(), several=several),
         ):
             plan = options.collect_plan(arguments)

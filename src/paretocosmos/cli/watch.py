@@ -28,6 +28,7 @@ def watch(
     The page can be opened on this machine only; it is served until the training ends.
     """
     path = user_path(folder)
+    # a mistyped path would give an empty page that waits for ever
     if not read_state(path)["runs"]:
         raise RunError(
             f"there is no run in `{folder}`: give the folder of a training, or a folder above it"
@@ -64,11 +65,13 @@ def watch_training(folders: Sequence[Path], *, wanted: bool, several: bool) -> I
     def find_folder() -> Path | None:
         if not folders:
             return None
+        # the page shows all seeds side by side
         return folders[-1].parent if several else folders[-1]
 
     with Watch(find_folder) as page:
         _note_address(page)
         yield
+        # not after an error or Ctrl-C: nobody wants to wait then
         page.linger()
 
 

@@ -48,9 +48,11 @@ SPLITS: tuple[Split, ...] = ("val", "test")
 # The page gives no reason: an error may name folders of the machine that wrote it.
 NO_DATA = "There are no samples and no counted answers: the data could not be read for this page."
 
+# As many as a page shows without scrolling for long.
 SAMPLE_COUNT = 12
 # Half of the samples are those, of this many candidates, whose predictions change most.
 CANDIDATES = 512
+# A wide table would make the page large, and a sample hard to read.
 MAX_COLUMNS = 20
 MAX_PIXELS = 128  # along a side; larger pictures are thinned
 
@@ -77,6 +79,7 @@ def build_page_model(
         The model of the page; if the data cannot be read, it has fronts only, and the reason.
     """
     _check_runs(runs)
+    # all runs of a page share a threshold: counts at different ones cannot be compared
     decided = predicts_at(runs[0]).threshold if threshold is None else threshold
     try:
         problem = runs[0].problem(data=data)
@@ -89,6 +92,7 @@ def build_page_model(
         model = _evaluate_runs(runs, problem, decided)
     except ParetoCosmosError as error:
         return _model_fronts_only(runs, problem, error)
+    # dropped last, since the counts need what the samples need
     return model if samples else _drop_samples(model)
 
 
@@ -118,12 +122,14 @@ def _drop_samples(model: PageModel) -> PageModel:
         )
         for view in model.runs
     ]
+    # rows about people are personal data: the counts alone can be passed on
     note = "Individual cases were left out of this page."
     return dataclasses.replace(model, runs=views, samples=None, samples_note=note)
 
 
 def _check_runs(runs: Sequence[Run]) -> None:
     """Raise if runs do not belong on one page."""
+    # `answers` is a hash of the labels, by which data are told apart
     keys = ("name", "protocol", "about", "answers")
     for run in runs[1:]:
         differs = run.front.names != runs[0].front.names or run.table != runs[0].table
@@ -142,6 +148,7 @@ def _describe_run(run: Run) -> str:
 def _load_in_memory(problem: Problem, split: Split) -> Batch:
     """Load a split; raise if it is streamed and too large to be evaluated at many rays."""
     source = problem.source(split)
+    # `held` loads a streamed split up to a limit, and explains if it is beyond it
     batch = problem.split(split) if source is None else source.held(HELD)
     if isinstance(batch, str):  # the reason why it is not in memory
         raise DataError(f"{batch}, so that no answers are counted for a page")
@@ -157,6 +164,7 @@ def _evaluate_runs(runs: Sequence[Run], problem: Problem, threshold: float) -> P
     readers = find_readers(problem, outputs, test, threshold)
     if not readers:
         raise ConfigurationError(f"`{problem.name}` does not predict classes")
+    # without turns, a small group might have no sample at all
     groups = test.targets["sensitive"][candidates] if isinstance(problem, TabularProblem) else None
     probabilities = [reader.predict(outputs)[0] for reader in readers]
     rows, changing = choose_samples(candidates, probabilities, groups)
@@ -166,6 +174,7 @@ def _evaluate_runs(runs: Sequence[Run], problem: Problem, threshold: float) -> P
     views = []
     for run in runs:
         answers = None
+        # runs may have preprocessed the same data differently, so rows are not interchangeable
         if _has_same_inputs(run, runs[0]):
             answers = _collect_answers(run, problem, test, samples, readers, outcomes)
         fronts = _evaluate_at_threshold(run, problem, threshold)
@@ -174,6 +183,7 @@ def _evaluate_runs(runs: Sequence[Run], problem: Problem, threshold: float) -> P
     words = dataclasses.replace(
         words,
         outcomes=outcomes,
+        # from the counts, so that the page never shows other sizes than those it counted
         sizes=get_sizes(views[0].answers.confusion),
         threshold=threshold if any(reader.head.binary for reader in readers) else None,
     )
@@ -217,6 +227,7 @@ def _collect_answers(
 ) -> Answers:
     """Predict for the samples at every ray, and count predictions of whole splits at some."""
     all_indices = np.arange(len(run.front))
+    # evenly spread indices, of which `unique` drops repetitions on short fronts
     spread = np.linspace(0, len(all_indices) - 1, MAX_COUNTED_RAYS).round()
     ray_indices = np.unique(spread.astype(np.int64))
     confusion: dict[str, tuple[npt.NDArray[np.int64], ...]] = {}
@@ -224,6 +235,7 @@ def _collect_answers(
     for split in SPLITS if run.front.split == "test" else SPLITS[:1]:
         batch = _load_in_memory(problem, split)
         counts, intervals = [], []
+        # a few rays at a time: outputs of all rays at once could exceed the memory
         for indices in np.split(ray_indices, range(RAYS_PER_PASS, len(ray_indices), RAYS_PER_PASS)):
             outputs = _predict(run, problem, batch, _get_rays(run, indices))
             counts.append(count_answers(readers, outputs, batch.targets))
@@ -240,6 +252,7 @@ def _collect_answers(
     return Answers(
         ray_indices=ray_indices,
         confusion=confusion,
+        # a sample per row, as the page draws a line for each
         probabilities=tuple(values.T.double().numpy() for values, _ in predictions),
         classes=tuple(classes.T.numpy() for _, classes in predictions),
         shares={split: compute_shares(outcomes, counts) for split, counts in confusion.items()},
@@ -283,6 +296,7 @@ def choose_samples(
     Returns:
         The row numbers, and the number of those chosen because their predictions change.
     """
+    # the largest change over all heads: one that changes makes a sample worth a look
     spans = torch.stack([p.amax(dim=0) - p.amin(dim=0) for p in probabilities]).amax(dim=0)
     order = _alternate_groups(spans.argsort(descending=True, stable=True), groups)
     changing = order[: min(SAMPLE_COUNT // 2, len(candidates) // 2)]
@@ -300,6 +314,7 @@ def _alternate_groups(order: Tensor, groups: Tensor | None) -> Tensor:
     ordered = groups[order]
     turn = torch.zeros_like(ordered)
     for group in ordered.unique():
+        # the n-th of each group gets turn n
         turn[ordered == group] = torch.arange(int((ordered == group).sum()))
     return order[(turn * (int(groups.max()) + 1) + ordered).argsort(stable=True)]
 
@@ -328,8 +343,10 @@ def collect_samples(
                 (problem.groups[code], *text) for code, text in zip(codes, texts, strict=True)
             )
         column_count = len(columns)
+        # one more, for the group in front
         columns = columns[: MAX_COLUMNS + 1]
         texts = tuple(text[: MAX_COLUMNS + 1] for text in texts)
+    # one or three channels: anything else is no picture
     elif isinstance(inputs, Tensor) and inputs.ndim == 4 and inputs.shape[1] in (1, 3):
         images = tuple(encode_png(_to_pixels(inputs[row].cpu())) for row in rows)
     elif isinstance(inputs, Tensor) and inputs.ndim == 2:
@@ -345,6 +362,7 @@ def restore_texts(table: Table, inputs: npt.NDArray[np.float32]) -> list[tuple[s
     Unknown categories are lost, and so are digits that float32 rounds away.
     """
     rows = []
+    # the inverse of standardising
     for values in (inputs * np.array(table.scale) + np.array(table.mean)).tolist():
         features = dict(zip(table.features, values, strict=True))
         texts = []
@@ -354,6 +372,7 @@ def restore_texts(table: Table, inputs: npt.NDArray[np.float32]) -> list[tuple[s
             else:
                 texts.append(_format_number(features[name], table.scale[index]))
         for name, labels in table.categorical.items():
+            # one-hot columns: at most one of them is 1; all are 0 for an unknown category
             hot = (label for label in labels if features[f"{name}={label}"] > 0.5)
             texts.append(next(hot, "(other)"))
         rows.append(tuple(texts))
@@ -366,6 +385,7 @@ def _format_number(value: float, scale: float) -> str:
     digits = max(0, int(np.ceil(5 - np.log10(scale))) - 1)
     text = f"{value:.{min(digits, 12)}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
+    # a tiny negative number rounds to -0
     return "0" if text == "-0" else text
 
 
@@ -376,6 +396,7 @@ def _to_pixels(image: Tensor) -> Bytes:
     image = image[:, ::step, ::step]
     if image.is_floating_point():
         low, high = image.min(), image.max()
+        # inputs are normalised, so their range is stretched to that of a picture
         image = ((image - low) / (high - low).clamp_min(1e-12) * 255).round()
     return image.to(torch.uint8).permute(1, 2, 0).numpy()
 
@@ -387,11 +408,13 @@ def encode_png(pixels: Bytes) -> bytes:
     b'PNG'
     """
     height, width, channels = pixels.shape
+    # eight bits a channel, colour type 0 (grey) or 2 (RGB), no interlacing
     header = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
     # every line begins with the number of its filter, 0: none
     lines = np.pad(pixels.reshape(height, -1), ((0, 0), (1, 0))).tobytes()
     parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
     chunks = (
+        # a chunk is its length, its kind, its content, and a checksum of the last two
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
         for kind, body in parts
     )

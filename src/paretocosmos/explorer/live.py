@@ -40,6 +40,7 @@ def read_state(folder: Path) -> dict[str, Any]:
 def _read_run(folder: Path, root: Path) -> dict[str, Any]:
     record = load_record(folder)
     finished = record["status"] == "finished"
+    # a run in training writes its numbers into checkpoints alone
     numbers = record if finished else _read_checkpoint_numbers(folder)
     evaluations = numbers.get("evaluations", [])
     epochs = record["training"]["epochs"]
@@ -72,6 +73,7 @@ def _read_checkpoint_numbers(folder: Path) -> Mapping[str, Any]:
 def _estimate_seconds_left(numbers: Mapping[str, Any], epochs: int) -> float | None:
     """Estimate the seconds left from the mean epoch, including validation; `None` before one."""
     done = numbers.get("epoch", 0)
+    # nothing is known of the speed before the first epoch
     if not done:
         return None
     spent = numbers["seconds"] + numbers["seconds_evaluating"]
@@ -134,6 +136,7 @@ class Watch:
 
 
 class _Server(ThreadingHTTPServer):
+    # a connection that a browser keeps open must not keep the process alive
     daemon_threads = True
     folder: Callable[[], Path | None]
 
@@ -175,6 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
             "Content-Type": f"{kind}; charset=utf-8",
             "Content-Length": str(len(content)),
             "Content-Security-Policy": policy,
+            # the state changes every second, and a port may serve another training tomorrow
             "Cache-Control": "no-store",
             "X-Content-Type-Options": "nosniff",
         }.items():

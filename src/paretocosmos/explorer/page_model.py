@@ -68,6 +68,7 @@ class Outcome:
     meaning: str
     gap: str
     cells: tuple[Cell, ...]
+    # to select more people may be good or bad, which only the reader can say
     larger: bool | None = None
     lead: bool = False
 
@@ -141,6 +142,7 @@ class Answers:
 
     ray_indices: npt.NDArray[np.int64]
     confusion: Mapping[str, tuple[npt.NDArray[np.int64], ...]]
+    # empty where single samples were left out of the page
     probabilities: tuple[npt.NDArray[np.float64], ...] = ()
     classes: tuple[npt.NDArray[np.int64], ...] = ()
     shares: Mapping[str, Array] = field(default_factory=dict)
@@ -158,6 +160,7 @@ class RunView:
         answers: the predictions; `None` if the data could not be read.
     """
 
+    # a mapping, since pages can be made of records of other versions
     record: Mapping[str, Any]
     fronts: Sequence[Front]
     folder: str = "."
@@ -191,9 +194,11 @@ class PageModel:
     words: Words = field(default_factory=Words)
 
     def __post_init__(self) -> None:
+        # checked here, so that the page's script may rely on it
         if not self.runs or not all(run.fronts for run in self.runs):
             raise ConfigurationError("a page needs at least one run with a front, found none")
         for front in (front for run in self.runs for front in run.fronts):
+            # other objectives would need other axes
             if front.names != self.names:
                 raise ConfigurationError(
                     "fronts in one page need the same objectives, found "
@@ -224,10 +229,12 @@ def build_words(problem: Problem | None, quantities: Sequence[str], name: str = 
         quantities: the names of objectives and metrics.
         name: the title if there is no problem.
     """
+    # without data the page falls back on the names of the metrics
     wording = Wording() if problem is None else problem.wording
     groups = get_group_titles(problem)
     measures = {key: wording.measures.get(key) or measure_of(key) for key in quantities}
     if isinstance(problem, TabularProblem):
+        # "selected" says little: the problem knows whether people are hired or denied
         measures |= _adapt_measures(problem, groups, measures)
     return Words(
         title=wording.title or _make_title(problem, name),
@@ -237,6 +244,7 @@ def build_words(problem: Problem | None, quantities: Sequence[str], name: str = 
         measures=measures,
         instead={
             objective: metric
+            # the problem's own choice last, so that it prevails
             for objective, metric in {**PLAIN_METRICS, **wording.instead}.items()
             if objective in quantities and metric in quantities
         },
@@ -248,6 +256,7 @@ def get_group_titles(problem: Problem | None) -> tuple[str, ...]:
     if not isinstance(problem, TableProblem) or problem.grouping is None:
         return ()
     names, titles = problem.grouping.names, problem.wording.groups
+    # titles belong to the published groups, which a caller may have changed
     return titles if len(titles) == len(names) else tuple(names)
 
 
@@ -268,9 +277,11 @@ def _adapt_measures(
     for name, measure in measures.items():
         label, goal = (s.replace("selected", predicted) for s in (measure.label, measure.goal))
         yield name, dataclasses.replace(measure, label=label, goal=goal)
+    # metrics of groups are named after the groups, so they have no fixed label
     labels = {"positive_rate": f"{wording.rows} who are {predicted}"}
     for name, title in zip(problem.groups, groups, strict=True):
         label = f"{title} who are {predicted}" if wording.groups else f"{predicted} in “{title}”"
         labels[f"selection_rate_{name}"] = label
+    # only those that the fronts have
     for rate in labels.keys() & measures.keys():
         yield rate, dataclasses.replace(measures[rate], label=labels[rate])

@@ -15,6 +15,7 @@ from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
 from paretocosmos.runs.run import Run, SupportsToRun, to_run
 
+# Enough for the plot and the slider, which are used together.
 HEIGHT = 820
 
 
@@ -37,6 +38,7 @@ class Page:
         return webbrowser.open(self.path.absolute().as_uri())
 
     def _repr_html_(self) -> str:
+        # the whole page as an attribute: a notebook cannot load a local file into a frame
         content = html.escape(self.path.read_text(encoding="utf-8"), quote=True)
         # without allow-same-origin, the page's script cannot reach the notebook
         permissions = "allow-scripts allow-downloads allow-popups allow-modals"
@@ -66,6 +68,7 @@ def write_page(
         height: the height in a notebook, in pixels.
     """
     with status("writing the page"):
+        # everything is computed before the file is touched
         model = build_page_model(runs, data=data, samples=samples, threshold=threshold)
         write_report(path, model)
     return Page(path, height, model.reason)
@@ -99,13 +102,16 @@ def explore(
     >>> page.path.name, page.path.read_text()[:15]
     ('front.html', '<!doctype html>')
     """
+    # a folder of its own, so that two pages of one session do not replace each other
     path = Path(tempfile.mkdtemp(prefix="paretocosmos-"), "explore.html") if out is None else out
     page = write_page(
         [to_run(run) for run in runs], user_path(path), samples=samples, threshold=threshold
     )
     if page.reason:
+        # warned of here, since the page leaves out the reason
         message = f"the page has no samples and no counted answers: {page.reason}"
         warnings.warn(message, DataWarning, stacklevel=2)
     if show:
+        # no browser is no error: the path is returned all the same
         page.open()
     return page

@@ -51,12 +51,14 @@ class HeadReader:
             logits = logits_of(outputs, self.output)
             # Comparing logits, as the metrics do: a sigmoid could round to the threshold.
             return torch.sigmoid(logits), (logits > compute_logit(self.threshold)).long()
+        # softmax keeps the order, so the largest probability is the predicted class
         probabilities, classes = pick(outputs, self.output).softmax(dim=-1).max(dim=-1)
         return probabilities, classes
 
     def get_true_classes(self, targets: Targets) -> Tensor:
         """Return the indices of the true classes ``[B]``."""
         labels = targets[self.target].flatten().cpu()
+        # binary labels are floats, for the loss; multiclass labels are indices
         return (labels > 0.5).long() if self.head.binary else labels.long()
 
 
@@ -66,12 +68,16 @@ def find_readers(
     """Return a reader for every head that predicts classes, given outputs ``[N, B, ...]``."""
     tabular = problem if isinstance(problem, TabularProblem) else None
     readers = []
+    # a loss and a gap often share a head, which is read once
     for output, target in dict.fromkeys((o.output, o.target) for o in problem.objectives):
+        # regression and third-party objectives may have no labels at all
         if target not in batch.targets:
             continue
         labels, scores = batch.targets[target], pick(outputs, output)
         name = target if tabular is None else tabular.target
+        # by the labels, since the objectives do not say what their targets mean
         is_binary = bool(((labels == 0) | (labels == 1)).all()) and labels.numel() == len(batch)
+        # [rays, B]: one logit for each row
         if is_binary and logits_of(outputs, output).ndim == 2:
             classes = _get_class_names(problem, 2) or ("no", "yes")
             if tabular is not None:
@@ -110,6 +116,7 @@ def count_answers(
         pairs = labels * count + classes  # one bincount then counts both at once
         masks = [torch.ones_like(labels, dtype=torch.bool)]
         if reader.groups:
+            # index 0 is everybody, so that group n has index n
             masks += [targets["sensitive"].cpu() == group for group in range(reader.groups)]
         counts = torch.stack(
             [
@@ -131,14 +138,17 @@ def build_outcomes(
         outcomes = [_build_task_outcome(problem.wording, readers)]
     else:
         outcomes = list(_build_class_outcomes(problem.wording, readers[0], groups[:MAX_CELLS]))
+    # the objectives by their own names and by the plainer ones the page uses
     traded = {*problem.names, *(problem.wording.instead.get(name) for name in problem.names)}
     if traded & {"deo", "equalized_odds"}:  # both contain the gap between true positive rates
         traded.add("tpr_gap")
+    # False sorts before True: outcomes whose gap is traded lead
     return tuple(sorted(outcomes, key=lambda outcome: outcome.gap not in traded))
 
 
 def _build_group_outcomes(problem: TabularProblem, groups: Sequence[str]) -> Iterator[Outcome]:
     """Build the outcomes of a binary prediction about groups: the four rates people ask for."""
+    # a problem of this package has its own phrases; others are described by their columns
     words = problem.wording
     predicted = words.told or f"predicted “{problem.positive}”"
     truth = f"who {words.positive}"
@@ -179,6 +189,7 @@ def _build_group_outcomes(problem: TabularProblem, groups: Sequence[str]) -> Ite
         make_cells(f"of 100 {rest_of_group}, # are wrongly {predicted}", (0,), "positive"),
         larger=False,
     )
+    # group 0: not a part of the gap between groups
     everybody = Cell("all", "# of 100 answers are wrong", 0, 0, (0, 1), "wrong")
     yield Outcome(
         "Wrong answers",
@@ -205,6 +216,7 @@ def _build_class_outcomes(
     words: Wording, reader: HeadReader, groups: Sequence[str]
 ) -> Iterator[Outcome]:
     classes = reader.head.classes
+    # rates of a hundred classes would say less than the one share of wrong answers
     if len(classes) <= MAX_CELLS:
         yield Outcome(
             "Found",
@@ -238,11 +250,13 @@ def compute_shares(outcomes: Sequence[Outcome], confusion: Sequence[Counts]) -> 
         confusion: the matrices that `count_answers` returns.
     """
     cells = [cell for outcome in outcomes for cell in outcome.cells]
+    # NaN stays where a group has no rows of a class
     shares = np.full((len(cells), len(confusion[0]), 3), np.nan)
     for row, cell in zip(shares, cells, strict=True):
         hits, size = _count_cell(cell, confusion)
         has_rows = size > 0
         share = hits[has_rows] / size[has_rows]
+        # an interval of a share with no rows does not exist, hence the mask
         low, high = compute_share_interval(share, size[has_rows])
         row[has_rows] = np.stack([share, low, high], axis=-1)
     return shares
@@ -255,6 +269,7 @@ def compute_outcome_gaps(
     intervals = {}
     for outcome in outcomes:
         counts = [_count_cell(cell, confusion) for cell in outcome.cells if cell.group]
+        # a gap needs two groups, each with at least one row
         if not outcome.gap or len(counts) < 2 or any((size == 0).any() for _, size in counts):
             continue
         # Sum and sum of squares are equal: each row counts as 0 or 1.
@@ -267,10 +282,12 @@ def compute_outcome_gaps(
 def _count_cell(cell: Cell, confusion: Sequence[Counts]) -> tuple[Array, Array]:
     """Count the hits at every ray, and the samples among which they are counted."""
     counts = confusion[cell.head][:, cell.group].astype(np.float64)
+    # empty means all classes
     rows = list(cell.true_classes) or list(range(counts.shape[-1]))
     size = counts[:, rows].sum(axis=(1, 2))
     if cell.counted == "positive":
         return counts[:, rows, 1].sum(axis=1), size
+    # paired indices take the diagonal: true and predicted class are equal
     right = counts[:, rows, rows].sum(axis=1)
     return (right if cell.counted == "right" else size - right), size
 

@@ -51,6 +51,7 @@ def serialize_page(page: PageModel, *, thinning: int = 1) -> dict[str, Any]:
         "larger": [name for name in metrics if measures[name].larger],
         "measures": {name: measure.to_dict() for name, measure in measures.items()},
         "words": _serialize_words(page.words),
+        # the words of the tables in the terminal, so that both say the same
         "meanings": dict(MEANINGS),
         "runs": [
             _serialize_run(run, label, thinning, separate)
@@ -95,6 +96,7 @@ def to_json(data: object) -> str:
     >>> to_json("</script>")
     '"\\u003c/script\\u003e"'
     """
+    # NaN is no JSON: the browser would refuse all of the data
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for letter in "<>&":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
@@ -178,6 +180,7 @@ def _make_run_labels(runs: Sequence[RunView]) -> list[str]:
     pairs = list(zip(labels, runs, strict=True))
     with_seeds = [f"{label}, seed {run.record.get('seed')}" for label, run in pairs]
     with_folders = [f"{label}, {run.folder}" for label, run in zip(with_seeds, runs, strict=True)]
+    # only where labels clash: most pages need the method alone
     for longer_labels in (with_seeds, with_folders):
         counts = Counter(labels)
         labels = [
@@ -188,6 +191,7 @@ def _make_run_labels(runs: Sequence[RunView]) -> list[str]:
 
 
 def _get_name(record: Mapping[str, Any], *keys: str) -> object:
+    # a record may hold the name itself, or a table that has one
     for key in keys:
         value = record.get(key)
         name = value.get("name") if isinstance(value, Mapping) else value
@@ -205,6 +209,7 @@ def _serialize_record(record: Mapping[str, Any]) -> dict[str, Any]:
         # a page is passed on: it must not tell where data lies on this machine
         settings["data"] = Path(settings["data"]).name
     if isinstance(content.get("evaluations"), list):
+        # the values of every epoch would make up most of the page
         keys = ("epoch", "hypervolume_val")
         content["evaluations"] = [
             {key: evaluation[key] for key in keys if key in evaluation}
@@ -215,6 +220,7 @@ def _serialize_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _encode_base64(array: npt.NDArray[Any], kind: str) -> str:
+    # binary: as decimal numbers the arrays would take several times the space
     return base64.b64encode(np.ascontiguousarray(array).astype(kind).tobytes()).decode()
 
 
@@ -229,6 +235,7 @@ def _to_text(value: Any) -> Any:
     )
 
 
+# Small enough to be sent by mail.
 MAX_BYTES = 6_000_000
 # Joined in this order into one script: a file may use what the files before it define.
 SCRIPTS = (
@@ -259,10 +266,13 @@ def write_report(path: Path, page: PageModel) -> None:
     '<!doctype html>'
     """
     style = palette.css() + _read_asset("page.css")
+    # a function around all scripts keeps their names out of the global scope
     script = f'"use strict";\n(() => {{\n{"".join(map(_read_asset, SCRIPTS))}}})();\n'
     parts = {
+        # the only text that Python puts into the markup; the script sets the others as text
         "title": html.escape(_make_title(page)),
         "style": style,
+        # the content security policy names hashes, so an injected script does not run
         "style_hash": _hash_source(style),
         "script": script,
         "script_hash": _hash_source(script),

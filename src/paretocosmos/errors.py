@@ -125,6 +125,7 @@ def require_extra(module: str, extra: str, purpose: str) -> None:
         extra: the extra of this package that installs it.
         purpose: what needs it.
     """
+    # not imported, which may take seconds
     if importlib.util.find_spec(module) is None:
         # two packages are installed under another name than they are imported by
         called = {"sklearn": "scikit-learn", "PIL": "pillow"}.get(module, module)
@@ -185,7 +186,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigurationError:
 
     Names may come from a file, and there may be any number of them, of any length.
     """
-    names = sorted(known)
+    names = sorted(known)  # the same order wherever the names come from
     # shortened: the comparison takes the square of a name's length
     close = difflib.get_close_matches(name[:LONGEST], names, n=1, cutoff=0.5)
     hint = f"did you mean `{_short(close[0])}`? " if close else ""

@@ -69,7 +69,7 @@ class Measure:
 
     def said(self, value: float) -> str:
         """Format a value with its unit."""
-        if math.isnan(value):
+        if math.isnan(value):  # as of a group that is missing in the data
             return "not known"
         return f"{100 * value:.1f} {self.unit}" if self.unit else f"{value:.4g}"
 

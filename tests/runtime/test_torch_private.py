@@ -134,7 +134,7 @@ def test_this_torch_has_every_name(name: str) -> None:
 def test_every_name_is_listed_with_what_happens_without_it() -> None:
     every = set(torch_private.NAMES)
     source = HOME.read_text(encoding="utf-8")
-    table = source[source.index("NAMES: Mapping") : source.index("class _Needed")]
+    table = source[source.index("NAMES: Mapping") : source.index("class RequiredFunction")]
     for name in private(source.replace(table, "")):
         spelt = name if name.startswith("torch") else name.rpartition(".")[2]
         assert any(known in spelt or known.endswith(spelt) for known in every), name
@@ -178,7 +178,7 @@ def test_without_private_classes_torchs_own_are_known(monkeypatch: pytest.Monkey
 
 def test_without_a_needed_function_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("standard_gamma", "fused_adam_"):
-        monkeypatch.setattr(getattr(torch_private, name), "_found", None)
+        monkeypatch.setattr(getattr(torch_private, name), "_function", None)
     monkeypatch.delattr(torch, "_standard_gamma")
     monkeypatch.delattr(torch, "_fused_adam_")
     with pytest.raises(RunError, match=r"`torch\._standard_gamma`.*pip install"):

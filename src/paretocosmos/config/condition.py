@@ -128,6 +128,7 @@ def _choose_conditioning(module: nn.Module, layer: str | Sequence[str] | None) -
             f"a conditioned network needs weights, found none in {type(module).__name__}: "
             "condition the part that has weights"
         )
+    # rounding has a gradient of 0, so that no loss reaches what reads the ray
     if ends_quantized(module):
         raise ConfigurationError(
             f"no gradient passes through the last layers of {type(module).__name__}, which are "

@@ -73,6 +73,7 @@ def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOption
     components = _choose_components(problem, user_settings, options)
     settings = _resolve_settings(components, user_settings)
     method = components.method
+    # an object's settings are read from it, since the caller has built it
     method_spec = _make_spec(method, "method", components, settings) or make_spec("methods", method)
     training, built_method, _, device, precision = _run_all(
         lambda: Training(**settings["training"]),
@@ -141,7 +142,7 @@ def _choose_components(
     loaded = _load_problem(
         problem, owners.get("problem"), paper | dict(settings), options["protocol"]
     )
-    preset = choose_preset(options["preset"], loaded)
+    preset = choose_preset(options["preset"], loaded)  # the paper's protocol has the paper's
     if method is None:
         method = choose_method(preset, loaded.objectives, settings)
     method, conditioning = _split_pair(method, model, options["conditioning"])
@@ -240,6 +241,7 @@ def _make_spec(
     """Return a name with all its settings, defaults included; `None` for an object."""
     if not isinstance(name, str):
         return None
+    # defaults too: a run stays the same if a later release changes them
     parameters = registry.parameters(components.owners[role]).values()
     defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     return Spec(name, defaults | settings[role])
@@ -267,6 +269,7 @@ def _check_together(
                 f"`{name}` draws rays, which a network without conditioning ignores: leave "
                 "`conditioning` out, or use a method for one network, such as `uniform`"
             )
+    # micro-batches need a group each, all with the same ray here
     if single and training.groups != training.accumulate:
         raise ConfigurationError(
             f"`groups` sets several rays per batch, found {training.groups}, but `{name}` has "
@@ -294,7 +297,7 @@ def _run_all(*attempts: Callable[[], Any]) -> list[Any]:
     for attempt in attempts:
         try:
             results.append(attempt())
-        except ConfigurationError as error:
+        except ConfigurationError as error:  # others are no mistakes of the caller
             mistakes.append(error)
     if mistakes:
         raise joined(mistakes)

@@ -128,7 +128,7 @@ def find_out_of_bounds(settings: object) -> Iterator[str]:
         at_least, above, below, at_most = (
             getattr(bounds, key, None) for key in ("ge", "gt", "lt", "le")
         )
-        if not math.isfinite(value):
+        if not math.isfinite(value):  # NaN passes every comparison below
             yield f"`{name}` must be finite, found {value}"
         elif at_least is not None and value < at_least:
             yield f"`{name}` must be at least {at_least}, found {value}"

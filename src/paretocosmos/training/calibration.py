@@ -53,9 +53,9 @@ def find_useful_ends(model: nn.Module, problem: Problem, val: Shares) -> Tensor:
     if min(len(samples) for _, samples in val) < LEAST_ROWS:
         return corners
     # from no weight on objective j, the others being equal, to all of it
-    others = (1 - corners) / (count - 1)
+    opposite = (1 - corners) / (count - 1)
     weights = torch.linspace(0, 1, STEPS)[:, None, None]
-    rays = (others + weights * (corners - others)).reshape(-1, count)  # row: STEPS x J
+    rays = (opposite + weights * (corners - opposite)).reshape(-1, count)  # row: STEPS x J
     scores, part_scores = evaluate_parts(model, problem, val, rays, PARTS)
     errors = _compute_standard_errors(part_scores)
     pays = ~_find_dominated(scores, errors).reshape(STEPS, count)

@@ -41,6 +41,7 @@ from paretocosmos.training.progress import Progress, follow_progress
 def check_methods(methods: Sequence[str]) -> list[str]:
     """Return the names as a list: at least one, and none twice."""
     wanted = [methods] if isinstance(methods, str) else list(methods)
+    # objects have no name for their folder and their row
     if not all(isinstance(name, str) for name in wanted):
         raise ConfigurationError(
             f"`methods` must be names, found {wanted}: write your own as `package.module:Name`"
@@ -70,6 +71,7 @@ def split_by_method(
     overrides: dict[str, dict[str, Any]] = {method: {} for method in plans}
     mistakes: list[ConfigurationError] = []
     for key, value in settings.items():
+        # by the methods' names: a name such as `torchjd:UPGrad` or `module:Name` may hold dots
         method = next((name for name in plans if key.startswith(f"{name}.")), None)
         if method is not None:
             name = key.removeprefix(f"{method}.")
@@ -338,7 +340,7 @@ def _run_preflights(plans: Mapping[str, Plan], engine: str) -> None:
     """Refuse now what a method would refuse only when its turn comes."""
     for method, plan in plans.items():
         check_engine(engine, plan.device)
-        network = list_networks(plan.model)[0]
+        network = list_networks(plan.model)[0]  # the networks of an ensemble are alike
         try:
             run_preflight(network, plan.problem, plan.method, plan.training.batch_size)
         except ParetoCosmosError as error:

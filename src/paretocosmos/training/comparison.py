@@ -124,6 +124,7 @@ class Comparison:
 
     def save(self) -> None:
         """Write ``compare.json``: the numbers and every front, in a folder that may be moved."""
+        # without the folder, which would be wrong once it was moved
         numbers = {key: value for key, value in self.to_dict().items() if key != "folder"}
         fronts = {m: [run.front.to_dict() for run in runs] for m, runs in self.runs.items()}
         write_json(self.folder / "compare.json", numbers | {"fronts": fronts})
@@ -137,9 +138,9 @@ class Comparison:
         reached = [run.record["metrics"]["test"]["hypervolume"] for run in runs]
         # seed by seed: the runs of one seed have the same split of the data
         shares = {
-            other: fmean(coverage(a.front, b.front) for a, b in zip(runs, theirs, strict=True))
-            for other, theirs in self.runs.items()
-            if other != method
+            rival: fmean(coverage(a.front, b.front) for a, b in zip(runs, theirs, strict=True))
+            for rival, theirs in self.runs.items()
+            if rival != method
         }
         # the largest first, so that a reader sees the strongest rival
         worst = sorted(shares.items(), key=lambda item: -item[1])
@@ -155,12 +156,12 @@ class Comparison:
             "hypervolume_ideal": mean("hypervolume_ideal"),
             "span": mean("span"),
             "dominated_share": mean("dominated_share"),
-            "points": len(runs[0].front),
+            "points": len(runs[0].front),  # the same for every seed
             "networks": len(runs[0].record["networks"]),
             "parameters": runs[0].record["parameters"],
             "seconds": fmean(seconds),
             **({"infeasible_share": fmean(unsolved)} if unsolved else {}),
-            "dominated_by": {other: share for other, share in worst if share > 0},
+            "dominated_by": {rival: share for rival, share in worst if share > 0},
         }
 
     def _measures(self, runs: Sequence[Run]) -> dict[str, float | None]:

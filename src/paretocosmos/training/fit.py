@@ -154,11 +154,11 @@ def fit(
             precision=precision,
         )
         check_engine(engine, lead.device)
-        return [lead, *(lead.for_seed(other) for other in all_seeds[1:])]
+        return [lead, *(lead.for_seed(later) for later in all_seeds[1:])]
 
     with ExitStack() as locks, listeners:
         follow = locks.enter_context(follow_progress(progress, first=processes.first))
-        plans = processes.together(make_plans)
+        plans = processes.together(make_plans)  # the first may download data for the others
         _check_agreement(processes, plans)
         several = seeds is not None
         jobs, stacks = _claim_jobs(locks, plans, processes, out, several=several, resume=resume)
@@ -219,7 +219,7 @@ def write_pages(runs: Sequence[Run], parent: Path | None = None) -> None:
                 remove_leftovers(parent, of=PAGE)
                 write_report(parent / PAGE, page)
             print_note(f"page: {(parent or runs[0].folder) / PAGE}")
-        except ConfigurationError as error:
+        except ConfigurationError as error:  # hours of training are worth more than a page
             warnings.warn(f"no {PAGE}: {error}", UserWarning, stacklevel=3)
 
 
@@ -264,7 +264,7 @@ def _check_agreement(processes: Processes, plans: list[Plan]) -> None:
     settings = flatten_settings(plan.configuration.to_dict())
     facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in PER_PROCESS}
     facts["version of paretocosmos"] = __version__
-    facts["data"] = plan.data_hash
+    facts["data"] = plan.data_hash  # the same path may hold other files on each machine
     processes.agree(facts)
 
 

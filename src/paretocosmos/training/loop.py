@@ -173,6 +173,7 @@ class EpochEnd:
             means = compute_mean_losses(losses, seed_run.fixed_rays, seed_run.loss_names)
             result.means.append(means)
             due = seed_run.epoch % training.evaluate_every == 0 or last
+            # one that ran out of patience is only carried along by the others of its stack
             if due and not seed_run.out_of_patience:
                 # the note: a checkpoint that is written before the validation has it
                 seed_run.state.numbers["unjudged"] = means
@@ -217,8 +218,8 @@ class EpochEnd:
 
     def _complete_error(self, error: DivergedError) -> DivergedError:
         if len(self._seed_runs) > 1:
-            others = "leave its seed out and go on with the others, with resume=True"
-            error = DivergedError(f"{error}; {others}").with_hint({**error.hints, "resume": True})
+            way_out = "leave its seed out and go on with the others, with resume=True"
+            error = DivergedError(f"{error}; {way_out}").with_hint({**error.hints, "resume": True})
         error.shared = self._seed_runs[0].processes.joined  # all processes have the same losses
         return error
 
@@ -269,6 +270,7 @@ class Trainer:
             plan.training.batch_size,
             smallest=self._compute_smallest_part(samples),
         )
+        # only now is it known which labels the batches may have
         if isinstance(self.source, FromLoader):
             self.source.labels.update(labels)
         self.labels = labels
@@ -296,6 +298,7 @@ class Trainer:
         size, groups = training.batch_size, training.groups
         batches = [min(size, samples), samples % size // groups * groups]
         micro_batches = [batch // training.accumulate for batch in batches if batch]
+        # too few samples to share go to every process
         return min(size // count or size for size in micro_batches)
 
     def run(self) -> list[Run]:

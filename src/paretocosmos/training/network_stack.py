@@ -99,6 +99,7 @@ def make_network_stack(
     """
     plan, count = plans[0], len(networks)
     stacked, training = count > 1, plan.training
+    # before the networks are stacked: scales are those of each fresh network by itself
     tasks = [training_task(network, plan.problem.objectives) for network in networks]
     loss_scales = _compute_scales(networks, tasks, plans)
     networks = [task.network for task in tasks]
@@ -115,6 +116,7 @@ def make_network_stack(
         training.optimizer,
         training.weight_decay,
         find_undecayed(model),
+        # an average over n steps moves by 1/n; over less than one step, all the way
         min(1.0, 1 / (training.average * steps)) if training.average else 0.0,
         training.clip,
     )

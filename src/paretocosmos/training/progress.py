@@ -175,11 +175,11 @@ class Bars:
     """A bar for each of several trainings, and below them the speed of the one that runs.
 
     Args:
-        seen: gets the folder of the last progress.
+        folders: gets the folder of the last progress.
         log: whether to write a line now and then where stderr is no terminal.
     """
 
-    def __init__(self, seen: list[Path], *, log: bool) -> None:
+    def __init__(self, folders: list[Path], *, log: bool) -> None:
         # here, since trainings without bars need no `rich`, which is slow to import
         from rich import progress
         from rich.text import Text
@@ -189,10 +189,10 @@ class Bars:
 
             def render(self, task: progress.Task) -> Text:
                 end = task.fields["end"]
-                left = "-:--:--" if end is None else format_duration(end - time.monotonic())
-                return Text(left, style="progress.remaining")
+                text = "-:--:--" if end is None else format_duration(end - time.monotonic())
+                return Text(text, style="progress.remaining")
 
-        self._seen, self._log = seen, log and not get_console().is_terminal
+        self._folders, self._log = folders, log and not get_console().is_terminal
         self._last_line, self._cost = time.monotonic(), ""
         self._tasks: dict[str, TaskID] = {}
         self._bar = progress.Progress(
@@ -215,7 +215,7 @@ class Bars:
 
     def update(self, name: str, progress: Progress) -> None:
         """Show where a training stands."""
-        self._seen[:] = [progress.folder]
+        self._folders[:] = [progress.folder]
         self.add(name, progress.epochs)  # trainings that were not announced get their bar now
         self._cost = _format_cost(progress)
         hypervolume = format_number(progress.hypervolume_val)
@@ -262,14 +262,14 @@ _shown: list[Bars] = []  # the bars of the outermost call; nested calls add thei
 
 @contextmanager
 def show_bars(
-    seen: list[Path] | None = None, *, quiet: bool = False, log: bool = False, keep: bool = True
+    folders: list[Path] | None = None, *, quiet: bool = False, log: bool = False, keep: bool = True
 ) -> Iterator[Bars]:
     """Show bars in a terminal or a notebook, one for each training by its name.
 
     Inside of another call they are that one's, so that a caller decides where a training is shown.
 
     Args:
-        seen: gets the folder of the last progress.
+        folders: gets the folder of the last progress.
         quiet: show nothing.
         log: write lines where stderr is no terminal, and bars wherever stdout goes.
         keep: whether finished bars stay where they were shown.
@@ -277,7 +277,7 @@ def show_bars(
     if _shown:
         yield _shown[-1]
         return
-    bars = Bars([] if seen is None else seen, log=log and not quiet)
+    bars = Bars([] if folders is None else folders, log=log and not quiet)
     _shown.append(bars)
     try:
         with nullcontext() if quiet else show_live(bars.draw, keep=keep, need_stdout=not log):

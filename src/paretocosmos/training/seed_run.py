@@ -85,9 +85,9 @@ def evaluate_equal_weights(
     The front on test has that ray if there are two objectives and an odd number of rays.
     """
     weight = 1 / front.objectives
-    is_centre = np.abs(front.rays - weight).max(axis=1) < 1e-6
+    is_centre = np.abs(front.rays - weight).max(axis=1) < 1e-6  # rays are float32
     if is_centre.any():
-        point = front.take([int(is_centre.argmax())])
+        point = front.take([int(is_centre.argmax())])  # evaluated already
     else:
         ray = torch.full((1, front.objectives), weight)
         point = evaluate_shares(model, problem, test, ray, split="test", processes=processes)
@@ -159,7 +159,7 @@ class SeedRun:
             if self.fixed_rays is None
             else self.fixed_rays
         )
-        self.generator = torch.Generator().manual_seed(plan.seed)
+        self.generator = torch.Generator().manual_seed(plan.seed)  # as if trained alone
         self.state: TrainingState
 
     def start(
@@ -295,20 +295,20 @@ class SeedRun:
             step, network, objective = infinite.nonzero()[0].tolist()
             value = losses[step, network, objective].item()
             network_text = f" of network {network + 1}" if losses.shape[1] > 1 else ""
-            what = (
+            symptom = (
                 f"the loss of `{self.loss_names[objective]}`{network_text} became {value} at step "
                 f"{step + 1} of epoch {self.epoch + 1}"
             )
         elif not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
-            what = (
+            symptom = (
                 f"the network's weights became NaN or infinite in epoch {self.epoch + 1} though "
                 "every loss was finite"
             )
         else:
             return
         raise DivergedError(
-            f"{what}; the checkpoint of epoch {self.saved[-1]} is kept in `{self.folder}`; lower "
-            "`learning_rate`, to 1e-4 for instance, or look at the data"
+            f"{symptom}; the checkpoint of epoch {self.saved[-1]} is kept in `{self.folder}`; "
+            "lower `learning_rate`, to 1e-4 for instance, or look at the data"
         ).with_hint({"learning_rate": "1e-4"})
 
     def add_epoch(self, steps: EpochSteps, *, seeds_together: int) -> None:
@@ -323,7 +323,7 @@ class SeedRun:
     def validate(self, val: Shares) -> Evaluation:
         """Evaluate the networks on validation, and save the weights of each that improved."""
         numbers, started = self.state.numbers, time.perf_counter()
-        fit_postprocessing(self.task, self.plan.problem, quick=True)
+        fit_postprocessing(self.task, self.plan.problem, quick=True)  # in full at the end
         with warnings.catch_warnings():
             # an early front may lie beyond the reference point; the final one is warned about
             warnings.simplefilter("ignore", FrontWarning)
@@ -341,7 +341,7 @@ class SeedRun:
             "epoch": numbers["epoch"],
             "hypervolume_val": volume if volume >= 0 else None,  # NaN has no JSON form
             "values": front.to_dict()["values"],  # all evaluations have the rays of the last one
-            "losses": numbers.pop("unjudged"),
+            "losses": numbers.pop("unjudged"),  # the note has served
             "seconds_training": numbers["seconds"],
         }
         numbers["evaluations"].append(evaluation)
@@ -371,7 +371,7 @@ class SeedRun:
         """Write the checkpoint; earlier ones stay until `remove_old_checkpoints`."""
         if self.processes.first:
             save_checkpoint(checkpoint_path(self.folder, self.epoch), self.state)
-        self.saved = [self.saved[-1], self.epoch]
+        self.saved = [self.saved[-1], self.epoch]  # two: the newest may be damaged
 
     def remove_old_checkpoints(self) -> None:
         """Remove all but the last two checkpoints, once all seeds of the stack have saved."""
@@ -400,7 +400,7 @@ class SeedRun:
         if calibrated or adjusted:
             # both change what a ray means, so the front of the selection is out of date
             fit_postprocessing(self.task, plan.problem)
-            state.best = dict(self.model.state_dict())
+            state.best = dict(self.model.state_dict())  # with the new ends
             fronts["val"] = self._evaluate(val, "val")
         fronts["test"] = self._evaluate(test, "test")
         table = plan.problem.table if isinstance(plan.problem, TableProblem) else None
@@ -424,7 +424,7 @@ class SeedRun:
         selected, seconds = numbers["selected"], numbers["seconds"]
         last = max(selected, key=lambda network: network["epoch"])
         # of all seeds that trained together, like `Progress.samples_per_second`
-        seen = samples * numbers["seeds_together"] * numbers["epoch"] * len(self.networks)
+        trained = samples * numbers["seeds_together"] * numbers["epoch"] * len(self.networks)
         rays = [None] if self.fixed_rays is None else self.fixed_rays.tolist()
         return {
             "epoch_selected": last["epoch"],
@@ -438,7 +438,7 @@ class SeedRun:
             "seconds_to_selected": last["seconds_training"],
             "seconds_preparing": numbers["seconds_preparing"],
             "seconds_evaluating": numbers["seconds_evaluating"],
-            "samples_per_second": seen / seconds if seconds else None,
+            "samples_per_second": trained / seconds if seconds else None,
             "share_waiting": numbers["seconds_waiting"] / seconds if seconds else 0.0,
             "peak_memory": get_peak_memory(plan.device),
             "seeds_together": numbers["seeds_together"],

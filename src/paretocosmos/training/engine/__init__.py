@@ -136,6 +136,7 @@ def make_batch_source(
         share: which of a batch's inputs this process needs.
         agree: whether other processes must decide the same on devices like this.
     """
+    # in memory, a batch is picked inside the step, and a CUDA graph may hold many steps
     if fits_on_device(data, device, dtype, alike=agree):
         return InMemory(move_batch(data, device, dtype), share)
     return Streamed(data, device, dtype, share)

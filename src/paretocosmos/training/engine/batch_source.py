@@ -196,12 +196,12 @@ class Streamed:
     def run(self, pieces: Sequence[Tensor]) -> Generator[BatchHandle]:
         """Yield batches in order, gathered ahead of time; the thread ends with the generator."""
         free: SimpleQueue[_Slot] = SimpleQueue()
-        ready: SimpleQueue[_Slot | BaseException] = SimpleQueue()
+        filled: SimpleQueue[_Slot | BaseException] = SimpleQueue()
         ended = threading.Event()
         for slot in self._get_slots(pieces):
             free.put(slot)
-        queues = (pieces, free, ready, ended)
-        thread = threading.Thread(target=self._gather, args=queues, name=THREAD, daemon=True)
+        arguments = (pieces, free, filled, ended)
+        thread = threading.Thread(target=self._gather, args=arguments, name=THREAD, daemon=True)
         thread.start()
         in_use: deque[_Slot] = deque()
         try:
@@ -209,7 +209,7 @@ class Streamed:
                 if len(in_use) > AHEAD:
                     in_use[0].used.synchronize()
                     free.put(in_use.popleft())
-                slot = self._next(ready, in_use[-1] if in_use else None)
+                slot = self._next(filled, in_use[-1] if in_use else None)
                 in_use.append(slot)
                 slot.copied.wait()  # the current stream waits, not this thread
                 yield slot.parts()
@@ -237,7 +237,7 @@ class Streamed:
         self,
         pieces: Sequence[Tensor],
         free: "SimpleQueue[_Slot]",
-        ready: "SimpleQueue[_Slot | BaseException]",
+        filled: "SimpleQueue[_Slot | BaseException]",
         ended: threading.Event,
     ) -> None:
         """Fill free slots with the next batches; this runs in the thread."""
@@ -251,21 +251,21 @@ class Streamed:
                     if ended.is_set():
                         return
                     slot.fill(self._split.tensors, self._split.indices(index))
-                    ready.put(slot)
+                    filled.put(slot)
         except BaseException as error:  # whatever it is, the training must not wait for ever
-            ready.put(error)
+            filled.put(error)
 
     def _next(
-        self, ready: "SimpleQueue[_Slot | BaseException]", previous: "_Slot | None"
+        self, filled: "SimpleQueue[_Slot | BaseException]", previous: "_Slot | None"
     ) -> "_Slot":
         """Return the next slot; waiting counts from when the device has nothing else to do."""
-        slot = None if ready.empty() else ready.get()
+        slot = None if filled.empty() else filled.get()
         if slot is None or (isinstance(slot, _Slot) and not slot.copied.query()):
             # the device is busy until then: no time is lost yet
             if previous is not None:
                 previous.used.synchronize()
             started = time.perf_counter()
-            slot = slot or ready.get()
+            slot = slot or filled.get()
             if isinstance(slot, _Slot):
                 slot.copied.synchronize()
             self.waited += time.perf_counter() - started

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from paretocosmos._version import __version__ as __version__
 from paretocosmos.io.progress import show_live, status
 
+# For type checkers and editors, which do not see `__getattr__`.
 if TYPE_CHECKING:
     from paretocosmos.config.condition import condition
     from paretocosmos.errors import ParetoCosmosError
@@ -83,6 +84,7 @@ def __getattr__(name: str) -> object:
     module = f"{__name__}.{_MODULE[name]}"
     if "torch" in sys.modules:  # the rest is imported in no time
         return getattr(import_module(module), name)
+    # a terminal shows that something moves; the display is gone afterwards
     with show_live(lambda: None, keep=False), status("importing torch"):
         return getattr(import_module(module), name)
 

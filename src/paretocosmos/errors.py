@@ -190,6 +190,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigurationError:
     # shortened: the comparison takes the square of a name's length
     close = difflib.get_close_matches(name[:LONGEST], names, n=1, cutoff=0.5)
     hint = f"did you mean `{_short(close[0])}`? " if close else ""
+    # all of them where that is possible: names cannot be guessed
     listed = ", ".join(_short(known_name) for known_name in names[:MOST])
     more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
     return ConfigurationError(f"unknown {kind} `{_short(name)}`; {hint}known: {listed}{more}")

@@ -53,7 +53,7 @@ def find(kind: str, name: str) -> Thing:
 
     A subpackage may also adapt classes of another library, as methods do with `torchjd:UPGrad`.
     """
-    if ":" in name:
+    if ":" in name:  # no registered name has a colon
         adapt = get_adapter(kind, name)
         return _import_object(name) if adapt is None else adapt(name.partition(":")[2])
     if name not in get_table(kind):
@@ -83,7 +83,7 @@ def build(kind: str, spec: Spec, **fixed: typing.Any) -> typing.Any:
     """Build a thing from its spec; `fixed` are the arguments its kind hands over."""
     try:
         return find(kind, spec.name)(**fixed, **spec.settings)
-    except TypeError as error:
+    except TypeError as error:  # as for a setting that a class from outside does not take
         raise ConfigurationError(
             f"`{spec.name}` cannot be built ({error}); its settings are keyword-only arguments"
         ) from error
@@ -122,6 +122,7 @@ def convert(key: str, value: object, annotation: object) -> typing.Any:
             return _convert_to(value, option)
         except (TypeError, ValueError, OverflowError):
             continue
+    # without `None`, which only stands for leaving the setting out
     named = (option for option in _list_options(annotation) if option is not type(None))
     wanted = " or ".join(_format_option(option) for option in named)
     raise ConfigurationError(f"`{key}` takes {wanted}, found {value!r}")

@@ -23,6 +23,7 @@ __all__ = [
     "map_tensors",
 ]
 
+# Also networks with several inputs, as transformers have: token ids, attention mask, ...
 Inputs = Tensor | Mapping[str, Tensor]
 """A network's inputs: one tensor, or a mapping passed on as keywords; first axis B."""
 
@@ -105,7 +106,7 @@ def map_tensors(function: Callable[..., Tensor], *tensors: Any) -> Any:
     >>> map_tensors(torch.neg, {"a": torch.tensor(1.0)})
     {'a': tensor(-1.)}
     """
-    lead = tensors[0]
+    lead = tensors[0]  # the others have its structure
     if isinstance(lead, Tensor):
         return function(*tensors)
     if isinstance(lead, Mapping):

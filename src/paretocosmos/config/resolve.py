@@ -101,6 +101,7 @@ def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOption
         deterministic=options["deterministic"],
         precision=precision,
     )
+    # a copy: the caller's problem keeps its own reference point
     loaded = _replace_reference(components.problem, training)
     source = components.backbone if components.model is None else components.model
     network = build_networks(loaded, built_method, configuration, source)
@@ -230,6 +231,7 @@ def _resolve_settings(
         preset_settings.pop("joined", None)
     # lenient: a preset has settings for components that another choice has left out
     settings = split_settings(preset_settings, components.owners, lenient=True)
+    # not lenient: a setting of the caller's that no component takes is a mistake
     for role, role_settings in split_settings(user_settings, components.owners).items():
         settings[role] |= role_settings
     return settings

@@ -243,9 +243,11 @@ def compare(
             problem, wanted, all_seeds, asked, how | {"protocol": protocol}
         )
         _run_preflights(plans, engine)
+        # after all checks that need no folder: a refusal leaves nothing on the disk
         folder, folders = _choose_folders(out, lead.problem.name, wanted, resume=resume)
         _check_resumable(folder, plans, folders, all_seeds if resume else ())
         how |= {"resume": resume, "engine": engine, "report": False, "callbacks": callbacks}
+        # all bars at once, so that a user sees how much is still to come
         bars = {name: follow(name, plan.training.epochs) for name, plan in plans.items()}
 
         def train(method: str) -> list[Run]:
@@ -259,7 +261,7 @@ def compare(
             return fit(lead.problem, seeds=all_seeds, **options)
 
         done = Comparison(folder, lead.problem.name, *_train_methods(plans, train))
-        done.save()
+        done.save()  # before the pages, which may fail
         if report:
             write_pages([run for some in done.runs.values() for run in some], folder)
     return done
@@ -306,6 +308,7 @@ def _plan_methods(
     takes = (
         registry.parameters(registry.find("problems", problem_name(str(problem)))) if named else {}
     )
+    # they are needed now, to load it; the others wait until it is known what each method takes
     for_problem = {k: v for k, v in settings.items() if k.removeprefix("problem.") in takes}
     lead = plan(problem, methods[0], for_problem)  # the only one that loads data
     for seed in seeds[1:]:  # a seed that cannot be used is refused before any training
@@ -344,6 +347,7 @@ def _run_preflights(plans: Mapping[str, Plan], engine: str) -> None:
         try:
             run_preflight(network, plan.problem, plan.method, plan.training.batch_size)
         except ParetoCosmosError as error:
+            # of the same type, by which callers and the command line tell errors apart
             raise type(error)(f"{method}: {error}") from error
 
 
@@ -365,6 +369,7 @@ def _prefix_warnings(method: str, plan: Plan) -> Iterator[None]:
     """Prefix warnings with the method; drop those of a front where each objective has a network."""
     rays = plan.method.fixed_rays(len(plan.problem.objectives))
     alone = rays is not None and has_only_corners(rays)
+    # recorded, since a warning that was shown cannot be given a prefix any more
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FrontWarning)
         yield

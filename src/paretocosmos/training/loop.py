@@ -339,6 +339,7 @@ class Trainer:
         evaluating = self._sum_evaluation_seconds()
         means, evaluations = self.epoch_end.finish_epoch(steps)
         evaluating = self._sum_evaluation_seconds() - evaluating
+        # without the preparation, which only the first epoch has
         seconds = time.perf_counter() - started - steps.preparing - evaluating
         self.remaining.add(seconds, evaluating)
         if self.processes.first:
@@ -433,6 +434,7 @@ class Trainer:
     def _finish(self) -> list[Run]:
         problem, device = self.plan.problem, self.plan.device
         test = load_samples(problem, "test", device, self.dtype, self.labels)
+        # a user who named an engine knows why; "auto" says why it chose the slower one
         reason = self.failure or (self.plan.eager_reason if self.engine_option == "auto" else None)
         engine = self.engine_name if reason is None else f"{self.engine_name}: {reason}"
         notes = {"engine": engine, "data": "on the device" if self.source.resident else "streamed"}

@@ -69,7 +69,7 @@ def run_preflight(
             f"({', '.join(few.targets)}) that torch.vmap can map"
         ) from error
     for name, loss in zip(problem.names, losses, strict=True):
-        if loss.ndim:
+        if loss.ndim:  # autograd would refuse it, but not say whose it is
             raise ConfigurationError(
                 f"the loss of `{name}` must be one number, found {tuple(loss.shape)}: take its mean"
             )

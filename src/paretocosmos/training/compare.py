@@ -170,7 +170,7 @@ __all__ = ["BASELINES", "COMPARED", "Comparison", "compare"]
 BASELINES = ("cosmos", "phn_ls", "phn_epo", "pareto_mtl", "mgda", "single_task", "uniform")
 """The paper's method, its baselines, and two of its code's: MGDA and uniform."""
 COMPARED = ("linear", "separate", *BASELINES)
-"""What is compared where nobody says: the weighted sum, separate networks, and those."""
+"""The methods of a comparison that names none: a weighted sum, separate networks, and those."""
 
 
 def compare(
@@ -195,28 +195,28 @@ def compare(
 ) -> Comparison:
     """Train several methods on one problem.
 
-    All that can be refused is refused before the first is trained. A method that fails later does
+    Mistakes in any method are refused before the first is trained. A method that fails later does
     not stop the others.
 
     Args:
         problem: a problem, its name, or the path of a CSV file.
         methods: names of methods, or ``"phn_ls"``, ``"phn_epo"``.
-        seeds: a run of each method for each.
+        seeds: each method has one run for each of them.
         preset: as for `fit`, the same for every method.
         protocol: as for `fit`.
         epochs: passes over the data, for every method; the preset's for each if `None`.
         backbone: as for `fit`.
-        settings: as for `fit`, each taken by every method; ``"cosmos.penalty"`` is for `cosmos`
-            alone and goes before ``"penalty"``.
-        out: the folder, new, that gets a run folder for each method; ``runs/PROBLEM-compare`` if
+        settings: as for `fit`, for every method; ``"cosmos.penalty"`` is for `cosmos` alone and
+            overrides ``"penalty"``.
+        out: the new folder that gets a run folder for each method; ``runs/PROBLEM-compare`` if
             `None`.
-        resume: continue what was begun in `out`.
-        device: as for `fit`, and so are the next three.
-        engine: how steps are run.
-        precision: of products.
-        deterministic: only reproducible kernels.
-        progress: as for `fit`: a bar for each method, `False` for none, or what is called with
-            the method's name after every epoch.
+        resume: continue a comparison that was begun in `out`.
+        device: as for `fit`.
+        engine: as for `fit`.
+        precision: as for `fit`.
+        deterministic: as for `fit`.
+        progress: a bar for each method, `False` for none, or a function to call after every epoch
+            with the method's name and its progress.
         report: write ``report.html``, as for `fit`, and one page of all methods.
         callbacks: as for `fit`.
 

@@ -26,6 +26,7 @@ LARGEST = 1 << 28
 """Limit in bytes of an unpacked file of images, labels or attributes: five times the largest."""
 CHUNK = 1 << 20
 TIMEOUT = 30  # seconds without a byte; not for the whole file
+# The first two bytes of every gzipped file.
 GZIP = b"\x1f\x8b"
 
 
@@ -48,6 +49,7 @@ def read_chunks(
     total = 0
     with _open_unpacked(path, packed) as stream:
         while chunk := stream.read(CHUNK):
+            # counted while unpacking: what a header says of the size is only a claim
             total += len(chunk)
             if most is not None and total > most:
                 raise DataError(
@@ -132,12 +134,14 @@ def fetch(remote: Remote, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as stream:  # exclusively: a link is not followed
             size = _download(remote, stream, path.name)
+        # of what is on the disk, not of what went through memory
         sha256 = hash_content(temporary, unpacked=remote.unpacked, most=remote.size)
         if sha256 != remote.sha256:
             raise DataError(
                 f"`{remote.url}` should have the sha256 {remote.sha256}, found {sha256} in "
                 f"{size:,} bytes"
             )
+        # only now: under its final name a file is complete and checked
         temporary.replace(path)
     except (OSError, EOFError, zlib.error, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
@@ -162,6 +166,7 @@ class _SameScheme(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         scheme = urllib.parse.urlsplit(newurl).scheme
+        # https is always allowed, since it is never weaker
         if scheme not in {req.type, "https"}:
             raise OSError(f"it redirects to `{newurl[:200]}`, which is not {req.type}")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
@@ -175,6 +180,7 @@ def _download(remote: Remote, stream: IO[bytes], name: str) -> int:
         raise OSError("it is not http or https")
     opener = urllib.request.build_opener(_SameScheme)
     with opener.open(remote.url, timeout=TIMEOUT) as answer:
+        # a header may say anything, so the bytes are counted all the same
         length = answer.headers.get("Content-Length")
         total = int(length) if length and length.isdecimal() and len(length) < 20 else None
         if total is not None and total > remote.most:

@@ -51,6 +51,7 @@ def format_mean(values: Sequence[float]) -> str:
     ('0.5000 ± 0.3536', '0.2500', '-')
     """
     mean = format_number(fmean(values))
+    # a single value has no deviation
     finite = len(values) > 1 and all(map(math.isfinite, values))
     return f"{mean} ± {stdev(values):.4f}" if finite else mean
 
@@ -79,6 +80,7 @@ def format_share(share: float) -> str:
     >>> format_share(0.0), format_share(0.001), format_share(0.034)
     ('0 %', '<1 %', '3 %')
     """
+    # 0 % would say that there is nothing at all
     return "<1 %" if 0 < share < 0.005 else f"{share:.0%}".replace("%", " %")
 
 
@@ -126,6 +128,7 @@ class Grid:
 
     def text(self) -> str:
         """Return the table with its columns aligned to the right, for a prompt."""
+        # escaped before the widths are measured, since that changes them
         lines = [list(map(sanitize, row)) for row in (self.heads, *self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = [

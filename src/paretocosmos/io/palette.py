@@ -48,6 +48,7 @@ def css() -> str:
     >>> css().splitlines()[0]
     ':root {'
     """
+    # `color-scheme` makes the browser's own controls match
     light, dark = (
         f"color-scheme: {name}; "
         + " ".join(f"--{key}: {value};" for key, value in colours.items())
@@ -59,6 +60,7 @@ def css() -> str:
     return (
         f":root {{\n  {light}\n  {fonts}\n}}\n"
         "@media (prefers-color-scheme: dark) {\n"
+        # a page's own switch overrules the system
         f'  :root:not([data-theme="light"]) {{ {dark} }}\n}}\n'
         f':root[data-theme="dark"] {{ {dark} }}\n'
     )

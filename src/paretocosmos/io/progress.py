@@ -22,6 +22,7 @@ from paretocosmos.io.formatting import sanitize
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+# A function, so that every redraw shows the state of that moment.
 Picture = Callable[[], "RenderableType | None"]
 
 TERMINAL_RATE, NOTEBOOK_RATE = 5, 3
@@ -76,6 +77,7 @@ class _Display:
     def _draw_pictures(self) -> "list[RenderableType]":
         from rich.text import Text
 
+        # copies of the lists: a thread redraws while pictures and notes come and go
         drawn = [picture() for picture in [*self.pictures]]
         notes = [Text(sanitize(note)) for note in [*self.notes]]
         return [*(picture for picture in drawn if picture is not None), *notes]
@@ -92,6 +94,7 @@ class _Display:
             return []
         seconds = f"  {elapsed:.0f} s" if elapsed >= 1 else ""
         text = Text(f"{sanitize(status.text)}{seconds}", style="dim", overflow="ellipsis")
+        # a second line would make the display jump
         text.no_wrap = True
         spinner = Spinner("dots", text=text)
         spinner.start_time = status.since  # its picture follows from the time
@@ -116,6 +119,7 @@ def status(text: str) -> Iterator[None]:
     try:
         yield
     finally:
+        # not the last one: activities of several threads may end in any order
         _display.statuses.remove(entry)
 
 
@@ -142,6 +146,7 @@ def progress_bar(
 
     count = progress.DownloadColumn() if of_bytes else progress.MofNCompleteColumn()
     columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), count)
+    # holds the state of the bar; drawing it is left to the display, with all other pictures
     bar = progress.Progress(*columns, progress.TimeRemainingColumn(), auto_refresh=False)
     task = bar.add_task(text, total=total)
     with show_live(bar.get_renderable):
@@ -153,11 +158,13 @@ def get_console() -> "Console":
     """Return the console of stderr, on which everything that moves is drawn."""
     from rich.console import Console
 
+    # without highlights, which would colour every number in a message
     return Console(stderr=True, highlight=False)
 
 
 def in_notebook() -> bool:
     """Return True in the kernel of a notebook, whose outputs are HTML."""
+    # looked up, not imported: in a notebook it is there already
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return hasattr(shell, "kernel")
@@ -192,6 +199,7 @@ def show_live(picture: Picture, *, keep: bool = True, need_stdout: bool = True) 
         keep: whether the last picture stays.
         need_stdout: whether stdout must be a terminal too, so that no script's output is piped.
     """
+    # whoever opens the display closes it; later pictures join it
     opened = _display.screen is None and _open_display(need_stdout=need_stdout)
     if _display.screen is not None:
         _display.pictures.append(picture)
@@ -200,6 +208,7 @@ def show_live(picture: Picture, *, keep: bool = True, need_stdout: bool = True) 
         with _warnings_as_notes() if opened and need_stdout else nullcontext():
             yield
     finally:
+        # the display may have been closed meanwhile, which forgets all pictures
         if not keep and picture in _display.pictures:
             _display.pictures.remove(picture)
         if opened:
@@ -217,6 +226,7 @@ def _warnings_as_notes() -> Iterator[None]:
         else:
             showwarning(message, category, *rest, **named)
 
+    # printed as usual, a warning would break the bars apart
     warnings.showwarning = show
     try:
         yield
@@ -254,6 +264,7 @@ class _Terminal:
             get_renderable=_display.draw,
             console=get_console(),
             refresh_per_second=TERMINAL_RATE,
+            # what is printed meanwhile appears above the bars; a pipe must get it unchanged
             redirect_stdout=_is_stdout_terminal(),
         )
         self._live.start(refresh=True)
@@ -270,6 +281,7 @@ class _Notebook:
 
         self._over = threading.Event()
         self._handle = display(self._export(), raw=True, display_id=True)
+        # a daemon, so that an interrupted training cannot keep the process alive
         self._thread = threading.Thread(target=self._redraw, daemon=True)
         self._thread.start()
 
@@ -281,6 +293,7 @@ class _Notebook:
             record=True,
             width=NOTEBOOK_WIDTH,
             force_terminal=True,
+            # else rich displays it by itself
             force_jupyter=False,
         )
         console.print(_display.draw())
@@ -292,6 +305,7 @@ class _Notebook:
         return {"text/html": page, "text/plain": console.export_text().rstrip()}
 
     def _redraw(self) -> None:
+        # waits on the event instead of sleeping, so that closing takes no time
         while not self._over.wait(1 / NOTEBOOK_RATE):
             self._handle.update(self._export(), raw=True)
 

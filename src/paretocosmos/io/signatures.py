@@ -33,6 +33,7 @@ PASSPHRASE = "PARETOCOSMOS_PASSPHRASE"
 LARGEST = 2**16  # bytes of a key's file
 MAKE = "make a pair with `ssh-keygen -t ed25519 -f run_key`, and sign with `run_key`"
 GIVE = "give the signer's Ed25519 public key, in the PEM or OpenSSH format, such as `run_key.pub`"
+# Checked letter by letter, since messages print them before anything is verified.
 FIELDS = {
     "algorithm": ALGORITHM,
     "key": r"SHA256:[A-Za-z0-9+/]{43}",
@@ -68,6 +69,7 @@ def message_of(sha256: str, when: str) -> bytes:
 
 def fingerprint_of(key: "Ed25519PublicKey") -> str:
     """Return the fingerprint of a public key, as OpenSSH prints it."""
+    # OpenSSH hashes the key in its wire format (RFC 4253): each field after its length
     parts = (b"ssh-ed25519", key.public_bytes_raw())
     blob = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
     hashed = base64.b64encode(hashlib.sha256(blob).digest()).decode()
@@ -87,6 +89,7 @@ def read_private_key(path: str | Path) -> "Ed25519PrivateKey":
     text = _read_key_file(path, MAKE)
     if b"PRIVATE KEY" not in text:
         raise ConfigurationError(f"`{path}` is not a private key, which signing needs: {MAKE}")
+    # the two formats have a parser each, which refuses the other
     load = (
         serialization.load_ssh_private_key
         if b"OPENSSH PRIVATE KEY" in text
@@ -118,6 +121,7 @@ def read_public_key(path: str | Path) -> "Ed25519PublicKey":
     if b"PRIVATE KEY" in text:
         raise ConfigurationError(f"`{path}` is a private key, which its owner keeps secret: {GIVE}")
     pem = text.startswith(b"-----BEGIN")
+    # a file like `authorized_keys` has a key in every line, and none is singled out
     if not pem and len(text.splitlines()) != 1:
         raise ConfigurationError(f"`{path}` does not contain exactly one public key: {GIVE}")
     load = serialization.load_pem_public_key if pem else serialization.load_ssh_public_key
@@ -144,6 +148,7 @@ def check_signature(folder: Path, record: Mapping[str, Any], key: "Ed25519Public
             f"with ({expected}): if you meant that key, get its public part from its owner"
         )
     try:
+        # with the time, or anybody could change that
         message = message_of(signature["sha256"], signature["signed"])
         key.verify(base64.b64decode(signature["signature"]), message)
     except InvalidSignature:
@@ -151,7 +156,9 @@ def check_signature(folder: Path, record: Mapping[str, Any], key: "Ed25519Public
             f"the signature of `{folder}` is not valid: `{folder / FILE}` was not made with the "
             f"key {expected}, or was changed: restore the signed version"
         ) from None
+    # the hash of a record covers all of it but the hash itself
     rest = {name: value for name, value in record.items() if name != "sha256"}
+    # recomputed: the signed hash must be that of the record as it is, not as it says
     if not record.get("sha256") == signature["sha256"] == hash_json(rest):
         raise SignatureError(
             f"`{folder / 'run.json'}` was changed after it was signed: restore the signed version"
@@ -169,6 +176,7 @@ def _read_signature(folder: Path) -> dict[str, str]:
         content = read_json(path)
     except RunError as error:
         raise SignatureError(f"{error}, or restore the signature") from error
+    # before the fields, which a newer format may have changed
     if isinstance(content.get("format"), int) and content["format"] != FORMAT:
         raise SignatureError(
             f"`{path}` was written by a newer version: upgrade with: pip install --upgrade "
@@ -189,6 +197,7 @@ def _read_key_file(path: str | Path, way_out: str) -> bytes:
         if place.is_fifo():  # which would be waited for
             raise OSError(errno.EINVAL, "it is a pipe")
         with place.open("rb") as stream:
+            # a byte more than allowed, to notice that there is more
             text = stream.read(LARGEST + 1)
     except (OSError, RuntimeError, ValueError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or one_line(error)

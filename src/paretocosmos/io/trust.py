@@ -19,6 +19,7 @@ def check_trust(trust: Collection[str]) -> tuple[str, ...]:
     >>> check_trust(["my_package", "other.module"])
     ('my_package', 'other.module')
     """
+    # a text is a collection too, and its letters are identifiers
     if isinstance(trust, str):
         raise ConfigurationError(f'`trust` must be a list of packages: write trust=["{trust}"]')
     for name in trust:
@@ -49,6 +50,7 @@ def check_names(
         file: its name in an error message.
         trust: packages and modules whose code may be imported.
     """
+    # collected, so that the caller can allow all of them at once
     refused = []
     for kind, name in named:
         if not _is_name(name):  # which goes into a sentence, and into a command to copy
@@ -81,6 +83,7 @@ def _is_name(name: str) -> bool:
 
 def _is_trusted(name: str, trust: Collection[str]) -> bool:
     module = name.partition(":")[0]
+    # with the dot: who trusts `foo` does not trust `foobar`
     return any(module == prefix or module.startswith(f"{prefix}.") for prefix in trust)
 
 

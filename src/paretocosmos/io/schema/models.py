@@ -32,6 +32,7 @@ LATER: Any = object()
 class Model(BaseModel):
     """A part of a file, strictly typed; unknown keys are ignored."""
 
+    # strict, so that "1" is no number; a newer version may write keys that are not known here
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
 
@@ -76,11 +77,14 @@ NonEmpty = Annotated[list[One], Field(min_length=1, max_length=MOST, fail_fast=T
 
 ByName = Annotated[dict[str, One], BeforeValidator(limit_entries)]
 
+# Away from the largest float64, so that sums of a few stay finite.
 Number = Annotated[float, Field(gt=-1e300, lt=1e300)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+# A name, not a path: without separators and control characters.
 FileName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^/\\\x00-\x1f]+$")]
 Size = Annotated[int, Field(ge=1, le=MOST)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
+# What a signed 64-bit number can hold.
 Large = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Shape = Annotated[
     list[Count], Field(min_length=1, max_length=8, fail_fast=True), AfterValidator(_limit_size)
@@ -130,6 +134,7 @@ def validated(
     try:
         return model.model_validate(content)
     except ValidationError as error:
+        # the first one, since others often follow from it
         raise refusal(mistakes_in(error, model)[0][1]) from error
 
 
@@ -160,10 +165,13 @@ def _describe_mistake(detail: Any, model: type[BaseModel]) -> str:
         message = sanitize_line(str(detail["ctx"]["error"]))
         return f"`{path}`: {message}" if path else message
     subject = f"`{path}`" if path else "it"
+    # how pydantic marks a mistake in a key instead of its value
     if place and place[-1] == "[key]":
         subject = f"a name in `{path_of(place[:-2])}`"
+    # pydantic's own words, for mistakes that hardly ever occur
     rule = f"is invalid ({sanitize_line(detail['msg'])})"
     if kind in RULES:
+        # pydantic puts expected literals into single quotes
         rule = RULES[kind].format(**detail.get("ctx", {})).replace("'", "`")
     return f"{subject} {rule}, found {shorten(detail['input'])}"
 
@@ -173,6 +181,7 @@ def _find_model(model: type[BaseModel], place: Place) -> type[BaseModel]:
     for name in place:
         if isinstance(name, str):
             kind = model.model_fields[name].annotation
+            # the field is of the model itself, or of a list or union with it
             classes = [part for part in (kind, *get_args(kind)) if isinstance(part, type)]
             model = next(part for part in classes if issubclass(part, BaseModel))
     return model
@@ -197,6 +206,7 @@ def shorten(value: object) -> str:
     "['x', 'x', 'x', 'x', 'x', 'x', ...]"
     """
     try:
+        # `reprlib` writes only the beginning of a huge value
         text = sanitize_line(_SHORT.repr(value))
     except ValueError:  # Python writes no number of more than 4,300 digits
         return "a number of thousands of digits"
@@ -214,6 +224,7 @@ def check_front(content: Mapping[str, Any]) -> None:
         keys = ", ".join(FrontFile.model_fields)
         return DataError(f"this is not a front: {mistake}; a front has the keys {keys}")
 
+    # in strict mode a mapping must be a dict
     validated(FrontFile, dict(content) if isinstance(content, Mapping) else content, refusal)
 
 
@@ -269,6 +280,7 @@ class TableFile(Model):
             raise ValueError("`flagged` are columns that `numeric` has")
         categories = sum(map(len, self.categorical.values()))
         wide = len(self.numeric) + len(self.flagged) + categories
+        # features are divided by their scale
         if not len(self.mean) == len(self.scale) == wide or 0 in self.scale:
             raise ValueError(
                 f"`mean` and `scale`, which is not 0, have an entry for each of its {wide} "

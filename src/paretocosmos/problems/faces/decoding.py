@@ -71,6 +71,7 @@ def decode_picture(content: bytes, size: int) -> Bytes:
                 f"a picture of {wide} x {high}; at most {MAX_PIXELS:,} pixels and a side "
                 f"{MAX_ASPECT} times the other are decoded"
             )
+        # a few files are grey or have a palette
         image = file.convert("RGB")
     short = min(image.size)
     width, height = (size if side == short else size * side // short for side in image.size)
@@ -170,6 +171,7 @@ def load_pictures(pictures: Pictures, wanted: Sequence[int], size: int) -> Decod
             _write_cache(path, pictures, wanted, size)
             cached = _read_cache(path, size)
         except OSError as error:  # of the cache: a source that fails raises a DataError
+            # the system's own reason, where our error wraps it
             why = error.__cause__ or error
             warnings.warn(
                 f"the decoded pictures cannot be stored in `{path.parent}` ({why}), so they stay "
@@ -235,6 +237,7 @@ def _write_cache(path: Path, pictures: Pictures, wanted: Sequence[int], size: in
                 stream.seek(start + target * row)
                 stream.write(content)
         stream.truncate(start + len(good) * row)
+        # the number of rows is known only now; it does not change the length of the header
         _write_header(stream, len(good), size)
         digest = hashlib.sha256()
         stream.seek(start)

@@ -182,6 +182,7 @@ def read_lists(files: CelebaFiles, partition: str) -> PictureLists:
         )
     else:
         numbers, names, values = _read_attributes(files.attributes)
+        # the last picture of a part belongs to it: `side` is left by default
         parts = np.searchsorted([LAST_TRAIN, LAST_VAL], numbers)
         if files.partition is not None:
             own_parts = _read_partition(files.partition, numbers)
@@ -193,6 +194,7 @@ def read_lists(files: CelebaFiles, partition: str) -> PictureLists:
     if absent:
         _refuse_list(files.attributes, "names CelebA's 40 attributes", f"no {absent[0]}")
     columns = [names.index(name) for name in ATTRIBUTES]
+    # by part, then by number: the last key counts first
     order = np.lexsort((numbers, parts))
     numbers, parts = numbers[order], parts[order]
     if len(np.unique(numbers)) < len(numbers):
@@ -250,6 +252,7 @@ def _read_partition(path: Path, numbers: Numbers) -> Numbers:
     if not np.isin(parts, (0, 1, 2)).all():
         _refuse_list(path, "says 0, 1 or 2 of every picture", f"{parts.min()} to {parts.max()}")
     order = np.argsort(listed, kind="stable")
+    # a number beyond the list would have the position after its end
     rows = order[np.minimum(np.searchsorted(listed, numbers, sorter=order), len(listed) - 1)]
     return np.where(listed[rows] == numbers, parts[rows], -1)
 
@@ -267,6 +270,7 @@ def _read_text(path: Path) -> str:
 
 def _parse_table(path: Path, names: Sequence[str], body: str) -> Numbers:
     """Return the numbers of a list ``[pictures, 1 + names]``, that of the picture first."""
+    # names become numbers: `000001.jpg` is 1
     plain = body.replace(",", " ").replace(".jpg", "").replace(".png", "")
     try:
         # four times as fast as `loadtxt`, which matters with eight million numbers

@@ -53,9 +53,11 @@ def build_celeba(
     files = find_celeba(data)
     lists = read_lists(files, partition)
     faces = _load_faces(files, lists, size, skip=skip)
+    # of the listed pictures, those that could be decoded
     rows = np.isin(lists.numbers, faces.numbers)
     labels = lists.labels[rows][:, [ATTRIBUTES.index(head) for head in heads]]
     counts = np.bincount(lists.parts[rows], minlength=len(SPLITS)).tolist()
+    # a list of one's own, or a copy of a few pictures, may leave a split empty
     if not all(counts):
         absent = [split for split, count in zip(SPLITS, counts, strict=True) if not count]
         raise DataError(
@@ -65,6 +67,7 @@ def build_celeba(
             "own `list_eval_partition.txt` (lines such as `000001.jpg 0`, 1 for val, 2 for "
             "test) beside a list_attr_celeba"
         )
+    # of everything that decides a sample: files, size, attributes, splits and labels
     digest = hashlib.sha256(f"{faces.sha256} {size} {heads} {counts}".encode())
     digest.update(np.ascontiguousarray(labels).data)
     caveats = _describe_caveats(lists, faces)
@@ -72,6 +75,7 @@ def build_celeba(
         warnings.warn(f"`{name}`: {' '.join(caveats)}", BenchmarkWarning, stacklevel=3)
     # views of the mapped file: nothing is read before it is used
     pixels = torch.from_numpy(faces.pixels).split(counts)
+    # floats, since the loss of one logit compares numbers
     truths = torch.from_numpy(labels.astype(np.float32)).split(counts)
     return ImageProblem(
         name=name,
@@ -84,6 +88,7 @@ def build_celeba(
         caveats=caveats,
         pixels="-1..1",
         splits={
+            # transposed, so that the labels of a head lie side by side
             split: Batch(images, dict(zip(heads, truth.T.contiguous(), strict=True)))
             for split, images, truth in zip(SPLITS, pixels, truths, strict=True)
         },
@@ -103,10 +108,12 @@ def _normalize_attributes(attributes: Sequence[str]) -> tuple[str, ...]:
     known = {name.lower(): name for name in ATTRIBUTES}
     heads = []
     for attribute in attributes:
+        # `oval face`, `Oval-Face` and `OVAL_FACE` all mean the same
         plain = "_".join(attribute.lower().replace("_", " ").replace("-", " ").split())
         if plain not in known:
             raise unknown("attribute", attribute, ATTRIBUTES)
         heads.append(known[plain])
+    # fewer than two, or one of them twice
     if len(set(heads)) < max(2, len(heads)):
         raise ConfigurationError(
             f"`attributes` takes two or more of CelebA's 40, each once, found {list(attributes)}: "
@@ -289,6 +296,7 @@ def make_loader(name: str) -> Callable[..., ImageProblem]:
     return load
 
 
+# A name each, since the registry finds functions by their names.
 celeba_easy = make_loader("celeba_easy")
 celeba_hard = make_loader("celeba_hard")
 celeba_three = make_loader("celeba_three")

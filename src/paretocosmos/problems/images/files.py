@@ -15,6 +15,7 @@ from paretocosmos.errors import DataError
 from paretocosmos.io.external import Remote, fetch, read_unpacked
 from paretocosmos.io.files import VARIABLE, get_cache_folder
 
+# The names under which MNIST was published, and Fashion-MNIST after it.
 FILES = (
     "train-images-idx3-ubyte",
     "train-labels-idx1-ubyte",
@@ -93,6 +94,7 @@ def find_files(folders: Sequence[Path]) -> tuple[Files, list[str]]:
             path = next((candidate for candidate in candidates if candidate.is_file()), None)
             if path is not None:
                 files[file] = path
+        # from one folder only: images and labels of two copies need not belong together
         if len(files) > len(best):
             best = files
     return best, [file for file in FILES if file not in best]
@@ -109,6 +111,7 @@ def download_source(source: Source) -> Files:
         files[file] = folder / f"{file}.gz"
         try:
             size = SIZES[file]
+            # the checksum is of the content, since mirrors pack it anew
             fetch(Remote(f"{source.url}{file}.gz", sha256, size, unpacked=True), files[file])
         except DataError as error:
             named = os.environ.get(VARIABLE)
@@ -150,6 +153,7 @@ def read_pair(images: Path, labels: Path) -> tuple[Bytes, Bytes]:
             f"every image needs a label, found {len(pixels)} images in `{images}` and "
             f"{len(classes)} labels in `{labels}`: take both files from the same source"
         )
+    # on a GPU such a label kills the kernel, much later than here
     if int(classes.max()) >= CLASSES:
         _raise_invalid(labels, f"holds labels from 0 to {CLASSES - 1}", str(classes.max()))
     return pixels, classes
@@ -161,6 +165,7 @@ def read_idx(path: Path, axes: int) -> Bytes:
         content = read_unpacked(path)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"`{path}` cannot be read ({error}): {WAY_OUT}") from error
+    # the head: two zero bytes, the type, the number of axes, and four bytes for each length
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in TYPES:
         magic = content[:4].hex(" ") or "an empty file"
         _raise_invalid(path, "is an idx file, which starts with the bytes 00 00 08", magic)
@@ -177,6 +182,7 @@ def read_idx(path: Path, axes: int) -> Bytes:
         _raise_invalid(
             path, f"has {expected:,} bytes, as its head of {size} says", f"{len(content):,}"
         )
+    # no copy; the array is read-only because the bytes are
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
 
 

@@ -62,6 +62,7 @@ Pixels = Literal["0..255", "0..1", "-1..1"]
 """From black to white, as a network is given them."""
 
 SOURCES = (MNIST, FASHION_MNIST)
+# The file names of train and of test begin with these.
 PARTS = ("train", "t10k")
 CAVEATS: dict[RuleName, str] = {
     "published": (
@@ -87,6 +88,7 @@ class ImageProblem(Problem):
         pixels: what `prepare` makes of a byte.
     """
 
+    # no repr: it would print the pixels
     splits: Mapping[Split, Batch] = field(repr=False)
     images: str
     sha256: str
@@ -148,10 +150,12 @@ def build_pair_problem(
     The splits share the memory of the composites, which must not be changed afterwards.
     """
     height, width = composites.images.shape[1:]
+    # no copy: the canvases of Multi-MNIST take 180 MB
     canvases = torch.from_numpy(composites.images).unsqueeze(1)
     classes = torch.from_numpy(composites.labels.astype(np.int64)).unbind(1)
     parts = (tensor.split(list(composites.counts)) for tensor in (canvases, *classes))
     splits = {
+        # cloned, since a column of the labels is not contiguous
         split: Batch(images, dict(zip(HEADS, map(torch.clone, labels), strict=True)))
         for split, images, *labels in zip(SPLITS, *parts, strict=True)
     }
@@ -217,6 +221,7 @@ def make_loader(
         files = find_source_files(sources, data)
         # of the files as they lie: unpacking them takes longer than reading the composites
         sums = "".join(hash_content(paths[file]) for paths in files for file in FILES)
+        # in the cache's key, so that other images are never taken for these
         key = hashlib.sha256(sums.encode()).hexdigest()[:16]
         build = partial(_compose_files, sources, files, rule, seed)
         composites, sha256 = load_or_compose(f"{name}-v{VERSION}-{rule}-seed{seed}-{key}", build)
@@ -238,10 +243,12 @@ def find_source_files(sources: tuple[Source, Source], data: str | None) -> list[
     """Return the files of each source, downloaded if no folder was named and none has them."""
     where = list_data_folders(data)
     by_source: dict[Source, Files] = {}
+    # each source once, although a problem may pair it with itself
     for source in dict.fromkeys(sources):
         alone = len(set(sources)) == 1
         searched = [p for folder in where for p in list_candidates(source, folder, alone=alone)]
         files, absent = find_files(searched)
+        # a folder that was named means these files and no others
         if absent and data is not None:
             raise DataError(_explain_absence(source, searched, absent, where[0]))
         by_source[source] = download_source(source) if absent else files
@@ -251,6 +258,7 @@ def find_source_files(sources: tuple[Source, Source], data: str | None) -> list[
 def _explain_absence(source: Source, searched: list[Path], absent: list[str], folder: Path) -> str:
     listed = " or ".join(f"`{path}`" for path in searched)
     missing = "none of them" if len(absent) == len(FILES) else f"no {', '.join(absent)}"
+    # a mistyped folder is likelier than one without files
     if not folder.is_dir():
         missing = f"that `{folder}` is no folder"
     return (
@@ -279,6 +287,7 @@ def read_part(source: Source, files: Files, part: str) -> Labelled:
     """Read the images and labels of `train` or `t10k`; raise if they are of another source."""
     paths = [files[file] for file in FILES if file.startswith(part)]
     images, labels = read_pair(*paths)
+    # the head of the file put back, since the published checksums are of files
     head = b"\0\0\x08\x01" + len(labels).to_bytes(4, "big")
     sha256 = hashlib.sha256(head + labels.tobytes()).hexdigest()
     other = next((s for s in SOURCES if s != source and sha256 in s.sha256), None)
@@ -290,6 +299,7 @@ def read_part(source: Source, files: Files, part: str) -> Labelled:
     return images, labels
 
 
+# One example for the family, on twenty black images so that nothing is downloaded.
 EXAMPLE = """\
 >>> import tempfile
 >>> from pathlib import Path
@@ -384,5 +394,6 @@ def _load_digits() -> tuple[Labelled, Labelled]:
     small = (digits.images.astype(np.int64) * 255 + 8) // 16
     images = small.astype(np.uint8).repeat(SCALE, axis=1).repeat(SCALE, axis=2)
     labels = digits.target.astype(np.uint8)
+    # before anything is composed, so that no digit is in both
     train, test = split_rows(len(labels), TEST)
     return (images[train], labels[train]), (images[test], labels[test])

@@ -90,8 +90,8 @@ def format_duration(seconds: float) -> str:
     >>> format_duration(3725.4), format_duration(-1)
     ('1:02:05', '0:00:00')
     """
-    whole = max(0, round(seconds))
-    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+    total = max(0, round(seconds))
+    return f"{total // 3600}:{total // 60 % 60:02}:{total % 60:02}"
 
 
 def pick_evenly(count: int, most: int) -> list[int]:

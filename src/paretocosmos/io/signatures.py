@@ -70,8 +70,8 @@ def message_of(sha256: str, when: str) -> bytes:
 def fingerprint_of(key: "Ed25519PublicKey") -> str:
     """Return the fingerprint of a public key, as OpenSSH prints it."""
     # OpenSSH hashes the key in its wire format (RFC 4253): each field after its length
-    parts = (b"ssh-ed25519", key.public_bytes_raw())
-    blob = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+    fields = (b"ssh-ed25519", key.public_bytes_raw())
+    blob = b"".join(len(field).to_bytes(4, "big") + field for field in fields)
     hashed = base64.b64encode(hashlib.sha256(blob).digest()).decode()
     return f"SHA256:{hashed.rstrip('=')}"
 
@@ -193,10 +193,10 @@ def _read_signature(folder: Path) -> dict[str, str]:
 
 def _read_key_file(path: str | Path, way_out: str) -> bytes:
     try:
-        place = Path(path).expanduser()
-        if place.is_fifo():  # which would be waited for
+        key_path = Path(path).expanduser()
+        if key_path.is_fifo():  # which would be waited for
             raise OSError(errno.EINVAL, "it is a pipe")
-        with place.open("rb") as stream:
+        with key_path.open("rb") as stream:
             # a byte more than allowed, to notice that there is more
             text = stream.read(LARGEST + 1)
     except (OSError, RuntimeError, ValueError) as error:

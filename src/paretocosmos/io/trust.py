@@ -23,7 +23,7 @@ def check_trust(trust: Collection[str]) -> tuple[str, ...]:
     if isinstance(trust, str):
         raise ConfigurationError(f'`trust` must be a list of packages: write trust=["{trust}"]')
     for name in trust:
-        if not (isinstance(name, str) and all(part.isidentifier() for part in name.split("."))):
+        if not (isinstance(name, str) and all(word.isidentifier() for word in name.split("."))):
             raise ConfigurationError(
                 f"`trust` must name packages or modules, such as `my_package`, found {name!r}"
             )

@@ -275,9 +275,8 @@ class LabelMean(Objective):
 def sums_of(parts: Parts) -> Tensor:
     """Return the total, and the weight it is divided by: ``[2]``."""
     values, present, weights, counted = parts
-    values = values.to(
-        torch.promote_types(values.dtype, torch.float32)
-    )  # float16 counts only to 2048
+    # float16 counts only to 2048
+    values = values.to(torch.promote_types(values.dtype, torch.float32))
     if parts.equal:
         return torch.stack([values.sum(), values.new_full((), values.numel())])
     weight = torch.ones_like(values) if weights is None else weights.to(values).expand_as(values)

@@ -185,11 +185,13 @@ class MeansObjective(GroupObjective):
         rates = compute_group_means(total, size)
         # the effective number of rows (Kish 1965); a single row says nothing about noise
         rows = size.square() / torch.where(squared_weights > 0, squared_weights, 1.0)
-        known = rows > 1
+        is_known = rows > 1
         variance = squares / torch.where(size > 0, size, 1.0) - rates.square()
         # rounding may leave a variance below 0; n - 1 makes that of the mean unbiased
-        noise = torch.where(known, variance.clamp(min=0) / torch.where(known, rows - 1, 1.0), 0.0)
-        return self._correct_gradient(rates, noise, known)
+        noise = torch.where(
+            is_known, variance.clamp(min=0) / torch.where(is_known, rows - 1, 1.0), 0.0
+        )
+        return self._correct_gradient(rates, noise, is_known)
 
     def decided(self, positive: Tensor, targets: Targets) -> Tensor:
         return self.compared(self.rates(positive, targets))
@@ -219,7 +221,7 @@ class MeansObjective(GroupObjective):
         size: Tensor = self._sums(like, targets)[1]
         return size
 
-    def _correct_gradient(self, rates: Tensor, noise: Tensor, known: Tensor) -> Tensor:
+    def _correct_gradient(self, rates: Tensor, noise: Tensor, is_known: Tensor) -> Tensor:
         r"""Return the value of `compared`, with a gradient that a batch's noise does not bias.
 
         A gap of a batch grows with the noise of its rates: E|d| > |E d|. Its plain gradient lowers
@@ -233,8 +235,8 @@ class MeansObjective(GroupObjective):
         """
         fixed, variance = rates.detach(), noise.detach()
         # the typical noise of a difference of two rates; clamped for batches that have none
-        temperature = (2 * variance.sum() / known.sum().clamp(min=1)).sqrt().clamp(min=1e-6)
-        first, second = self.smooth_derivatives(fixed, temperature, known)
+        temperature = (2 * variance.sum() / is_known.sum().clamp(min=1)).sqrt().clamp(min=1e-6)
+        first, second = self.smooth_derivatives(fixed, temperature, is_known)
         # zero in value: only its gradient counts
         steered = (first * rates - second * noise / 2).sum()
         return self.compared(fixed) + steered - steered.detach()

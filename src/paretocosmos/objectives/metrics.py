@@ -378,11 +378,11 @@ def measure_of(name: str) -> Measure:
         if name == prefix:
             return measure
         if name.startswith(f"{prefix}_"):
-            of = name.removeprefix(f"{prefix}_").replace("_", " ")
-            return dataclasses.replace(measure, label=f"{measure.label}, {of}", goal="")
+            member = name.removeprefix(f"{prefix}_").replace("_", " ")
+            return dataclasses.replace(measure, label=f"{measure.label}, {member}", goal="")
     # tables report a gap between numbers twice: the second time in the target's own unit
-    gap, _, of = name.rpartition("_in_units")
-    if gap and not of and gap in registry.names("objectives"):
+    gap, _, rest = name.rpartition("_in_units")
+    if gap and not rest and gap in registry.names("objectives"):
         return dataclasses.replace(measure_of(gap), unit="")
     return Measure(name.replace("_", " "))
 

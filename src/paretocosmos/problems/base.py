@@ -347,9 +347,9 @@ def hash_data(problem: Problem) -> str:
             digest.update(_hash_tensors(vars(split_of(problem, name)).values()).encode())
             continue
         digest.update(f"{samples_in(problem, name)} {problem.input_shape}".encode())
-        for part in source.parts.values() or (source,):
-            if part.random_access:
-                digest.update(_hash_spots(part).encode())
+        for member in source.parts.values() or (source,):
+            if member.random_access:
+                digest.update(_hash_spots(member).encode())
     return digest.hexdigest()
 
 
@@ -362,13 +362,13 @@ def _hash_spots(source: Source) -> str:
     spots = torch.linspace(0, source.samples - 1, min(SPOTS, source.samples)).round().long()
     hashes: dict[str, set[str]] = {"inputs": set(), "targets": set()}
     for _ in range(READINGS):
-        digests = {part: hashlib.blake2b(digest_size=16) for part in hashes}
+        digests = {key: hashlib.blake2b(digest_size=16) for key in hashes}
         for row in spots.split(1):  # one at a time: other shapes may not fit into one batch
             batch = source.some(1, row)
-            for part, digest in digests.items():
-                digest.update(_hash_tensors([getattr(batch, part)]).encode())
-        for part, digest in digests.items():
-            hashes[part].add(digest.hexdigest())
+            for key, digest in digests.items():
+                digest.update(_hash_tensors([getattr(batch, key)]).encode())
+        for key, digest in digests.items():
+            hashes[key].add(digest.hexdigest())
     return " ".join(digests.pop() if len(digests) == 1 else "random" for digests in hashes.values())
 
 

@@ -31,7 +31,7 @@ from paretocosmos.io.schema.models import (
     limit_entries,
     require_finished,
     shorten,
-    validated,
+    validate_content,
 )
 from paretocosmos.registry import Spec
 
@@ -50,7 +50,7 @@ def check_record(record: object, file: Path) -> None:
         )
 
     # only the first mistake is told: a damaged file is restored, not mended
-    validated(RecordFile, record, make_error)
+    validate_content(RecordFile, record, make_error)
 
 
 def _check_spec_keys(spec: object) -> object:
@@ -236,7 +236,7 @@ def check_checkpoint(numbers: object, file: Path) -> None:
     def make_error(mistake: str) -> RunError:
         return RunError(f"`{file}` is damaged: {mistake}; train again in another folder")
 
-    validated(CheckpointFile, numbers, make_error)
+    validate_content(CheckpointFile, numbers, make_error)
 
 
 class _Validation(Model):

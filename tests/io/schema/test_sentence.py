@@ -16,7 +16,7 @@ from paretocosmos.io.schema.models import (
     mistakes_in,
     path_of,
     shorten,
-    validated,
+    validate_content,
 )
 
 
@@ -69,7 +69,7 @@ class Outer(Model, extra="forbid"):
 )
 def test_a_mistake_is_one_sentence(content: object, says: str) -> None:
     with pytest.raises(RunError) as refused:
-        validated(Outer, content, RunError)
+        validate_content(Outer, content, RunError)
     assert str(refused.value) == says
 
 

@@ -36,10 +36,10 @@ class Model(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
 
-def require_finished(part: Model) -> None:
-    """Raise if a finished part lacks a field."""
-    for name in type(part).model_fields:
-        if getattr(part, name) is LATER:
+def require_finished(section: Model) -> None:
+    """Raise if a finished section lacks a field."""
+    for name in type(section).model_fields:
+        if getattr(section, name) is LATER:
             raise ValueError(f"`{name}` is missing")
 
 
@@ -121,7 +121,7 @@ RULES = {
 }
 
 
-def validated(
+def validate_content(
     model: type[File], content: object, refusal: Callable[[str], ParetoCosmosError]
 ) -> File:
     """Return the content of a file if it fits its model.
@@ -152,12 +152,12 @@ def mistakes_in(error: ValidationError, model: type[BaseModel]) -> list[tuple[Pl
 
 
 def _describe_mistake(detail: Any, model: type[BaseModel]) -> str:
-    kind, place = detail["type"], detail["loc"]
-    path = path_of(place)
+    kind, location = detail["type"], detail["loc"]
+    path = path_of(location)
     if kind == "missing":
         return f"`{path}` is missing"
     if kind == "extra_forbidden":
-        *outer, last = place
+        *outer, last = location
         fields = _find_model(model, tuple(outer)).model_fields
         within = f"`{path_of(tuple(outer))}`: " if outer else ""
         return sanitize_line(f"{within}{unknown('key', str(last)[:LONGEST], fields)}")
@@ -166,8 +166,8 @@ def _describe_mistake(detail: Any, model: type[BaseModel]) -> str:
         return f"`{path}`: {message}" if path else message
     subject = f"`{path}`" if path else "it"
     # how pydantic marks a mistake in a key instead of its value
-    if place and place[-1] == "[key]":
-        subject = f"a name in `{path_of(place[:-2])}`"
+    if location and location[-1] == "[key]":
+        subject = f"a name in `{path_of(location[:-2])}`"
     # pydantic's own words, for mistakes that hardly ever occur
     rule = f"is invalid ({sanitize_line(detail['msg'])})"
     if kind in RULES:
@@ -176,25 +176,26 @@ def _describe_mistake(detail: Any, model: type[BaseModel]) -> str:
     return f"{subject} {rule}, found {shorten(detail['input'])}"
 
 
-def _find_model(model: type[BaseModel], place: Place) -> type[BaseModel]:
+def _find_model(model: type[BaseModel], location: Place) -> type[BaseModel]:
     """Return the model of a part of a file, in a list or by itself."""
-    for name in place:
+    for name in location:
         if isinstance(name, str):
             kind = model.model_fields[name].annotation
             # the field is of the model itself, or of a list or union with it
-            classes = [part for part in (kind, *get_args(kind)) if isinstance(part, type)]
-            model = next(part for part in classes if issubclass(part, BaseModel))
+            classes = [option for option in (kind, *get_args(kind)) if isinstance(option, type)]
+            model = next(option for option in classes if issubclass(option, BaseModel))
     return model
 
 
-def path_of(place: Place) -> str:
+def path_of(location: Place) -> str:
     """Write a location in a file.
 
     >>> path_of(("grid", 0, "settings", "epochs"))
     'grid[0].settings.epochs'
     """
     parts = (
-        f"[{key}]" if isinstance(key, int) else f".{sanitize_line(key)[:LONGEST]}" for key in place
+        f"[{key}]" if isinstance(key, int) else f".{sanitize_line(key)[:LONGEST]}"
+        for key in location
     )
     return "".join(parts).removeprefix(".")
 
@@ -225,7 +226,7 @@ def check_front(content: Mapping[str, Any]) -> None:
         return DataError(f"this is not a front: {mistake}; a front has the keys {keys}")
 
     # in strict mode a mapping must be a dict
-    validated(FrontFile, dict(content) if isinstance(content, Mapping) else content, refusal)
+    validate_content(FrontFile, dict(content) if isinstance(content, Mapping) else content, refusal)
 
 
 class FrontFile(Model):
@@ -247,8 +248,8 @@ class FrontFile(Model):
                 raise ValueError(f"`{key}` are {many} rows of {wide}, one entry per name")
         if len(self.reference) != wide:
             raise ValueError(f"`reference` must have {wide} entries, found {len(self.reference)}")
-        for name, each in self.metrics.items():
-            if len(each) != many:
+        for name, numbers in self.metrics.items():
+            if len(numbers) != many:
                 raise ValueError(
                     f"`metrics.{sanitize_line(name)[:60]}` has a number for each of {many} rays"
                 )
@@ -262,7 +263,7 @@ def check_table(content: Mapping[str, Any]) -> None:
         keys = ", ".join(TableFile.model_fields)
         return DataError(f"this is not a table: {mistake}; a table has the keys {keys}")
 
-    validated(TableFile, content, refusal)
+    validate_content(TableFile, content, refusal)
 
 
 class TableFile(Model):

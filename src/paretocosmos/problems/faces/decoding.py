@@ -316,12 +316,12 @@ def _write_header(stream: IO[bytes], rows: int, size: int) -> int:
 
 def _remove_stale(folder: Path, record: Mapping[str, Any]) -> None:
     """Remove the cache of a source that has changed since, and files of killed processes."""
-    for other in folder.glob("faces-*.json"):
+    for record_path in folder.glob("faces-*.json"):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            old = json.loads(other.read_text("utf-8"))
+            old = json.loads(record_path.read_text("utf-8"))
             if old["source"] == record["source"] and old["fingerprint"] != record["fingerprint"]:
-                other.unlink()
-                other.with_suffix(".npy").unlink()
+                record_path.unlink()
+                record_path.with_suffix(".npy").unlink()
     for temporary in folder.glob(".faces-*.tmp"):
         with suppress(OSError):
             if time.time() - temporary.stat().st_mtime > ABANDONED:

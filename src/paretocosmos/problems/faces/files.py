@@ -286,8 +286,8 @@ def _parse_table(path: Path, names: Sequence[str], body: str) -> Numbers:
     return values.reshape(rows, width)
 
 
-def _refuse_list(path: Path, rule: str, found: str) -> NoReturn:
-    raise DataError(f"`{path}` {rule}, found {found}: get a fresh copy")
+def _refuse_list(path: Path, rule: str, observed: str) -> NoReturn:
+    raise DataError(f"`{path}` {rule}, found {observed}: get a fresh copy")
 
 
 Read = Callable[[], bytes]
@@ -380,9 +380,8 @@ class _Zip(Pictures):
                 for member, number in members:
                     yield number, partial(bytes, self._read(archive, member))
         except (OSError, RuntimeError, NotImplementedError) as error:
-            _raise_unreadable(
-                self.path, error
-            )  # unreadable, encrypted, or packed in some other way
+            # unreadable, encrypted, or packed in some other way
+            _raise_unreadable(self.path, error)
 
     @staticmethod
     def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:

@@ -105,14 +105,14 @@ def build_celeba(
 
 def _normalize_attributes(attributes: Sequence[str]) -> tuple[str, ...]:
     """Return the official names of attributes; raise for unknown or repeated ones."""
-    known = {name.lower(): name for name in ATTRIBUTES}
+    official_names = {name.lower(): name for name in ATTRIBUTES}
     heads = []
     for attribute in attributes:
         # `oval face`, `Oval-Face` and `OVAL_FACE` all mean the same
         plain = "_".join(attribute.lower().replace("_", " ").replace("-", " ").split())
-        if plain not in known:
+        if plain not in official_names:
             raise unknown("attribute", attribute, ATTRIBUTES)
-        heads.append(known[plain])
+        heads.append(official_names[plain])
     # fewer than two, or one of them twice
     if len(set(heads)) < max(2, len(heads)):
         raise ConfigurationError(

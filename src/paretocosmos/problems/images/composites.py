@@ -103,9 +103,9 @@ def compose_pairs(
         raise ConfigurationError(f"`copies` must be 1 or more, found {copies}")
     recipes = [
         draw_recipes(
-            first[1], second[1], rule, different=different, copies=copies, stream=[seed, part]
+            first[1], second[1], rule, different=different, copies=copies, stream=[seed, index]
         )
-        for part, (first, second) in enumerate((train, test))
+        for index, (first, second) in enumerate((train, test))
     ]
     train_rows, val_rows = split_rows(recipes[0].shape[1], VALIDATION)
     # the recipe is put in order, not the images: those are large

@@ -186,5 +186,5 @@ def read_idx(path: Path, axes: int) -> Bytes:
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
 
 
-def _raise_invalid(path: Path, rule: str, found: str) -> NoReturn:
-    raise DataError(f"`{path}` {rule}, found {found}: {WAY_OUT}")
+def _raise_invalid(path: Path, rule: str, observed: str) -> NoReturn:
+    raise DataError(f"`{path}` {rule}, found {observed}: {WAY_OUT}")

@@ -290,11 +290,11 @@ def read_part(source: Source, files: Files, part: str) -> Labelled:
     # the head of the file put back, since the published checksums are of files
     head = b"\0\0\x08\x01" + len(labels).to_bytes(4, "big")
     sha256 = hashlib.sha256(head + labels.tobytes()).hexdigest()
-    other = next((s for s in SOURCES if s != source and sha256 in s.sha256), None)
-    if other is not None:  # both sources use the same file names
+    actual = next((s for s in SOURCES if s != source and sha256 in s.sha256), None)
+    if actual is not None:  # both sources use the same file names
         raise DataError(
-            f"`{paths[1]}` should hold labels of {source.name}, found those of {other.name}: name "
-            "the parent folder, or the right one"
+            f"`{paths[1]}` should hold labels of {source.name}, found those of {actual.name}: "
+            "name the parent folder, or the right one"
         )
     return images, labels
 

@@ -118,7 +118,7 @@ class Fields:
             return self.inputs if isinstance(self.inputs, str | int) else keys
         if 0 in parts:
             return 0
-        rest = [key for key, part in parts.items() if id(part) not in target_ids]
+        rest = [key for key, value in parts.items() if id(value) not in target_ids]
         if len(rest) == 1:
             return rest[0]
         raise ConfigurationError(
@@ -138,29 +138,29 @@ class Fields:
             named = {str(key): key for key in keys}
         for key in named.values():
             if key not in parts:
-                names = [str(part) for part in parts]
+                names = [str(name) for name in parts]
                 raise unknown(f"key in `{setting}` of what {self.where} yields", str(key), names)
         return named
 
-    def _to_tensor(self, part: object, key: Key) -> Tensor:
-        if isinstance(part, Tensor):
-            return part
+    def _to_tensor(self, value: object, key: Key) -> Tensor:
+        if isinstance(value, Tensor):
+            return value
         # one message for both ways to fail
         refusal = DataError(
-            f"{self.where} must yield tensors, found {type(part).__name__} in `{key}`: convert it "
+            f"{self.where} must yield tensors, found {type(value).__name__} in `{key}`: convert it "
             'in the dataset (`with_format("torch")` of Hugging Face\'s) or in `collate`'
         )
-        if _nests_tensors(part):  # torch collates lists by their places, not by samples
+        if _nests_tensors(value):  # torch collates lists by their places, not by samples
             raise refusal
         try:
-            return torch.as_tensor(part)
+            return torch.as_tensor(value)
         except (TypeError, ValueError, RuntimeError) as error:
             raise refusal from error
 
     def _check_lengths(self, batch: Batch) -> None:
         inputs = batch.inputs if isinstance(batch.inputs, Mapping) else {"inputs": batch.inputs}
-        parts = {**inputs, **{f"target {name}": part for name, part in batch.targets.items()}}
-        shapes = {name: tuple(part.shape) for name, part in parts.items()}
+        parts = {**inputs, **{f"target {name}": tensor for name, tensor in batch.targets.items()}}
+        shapes = {name: tuple(tensor.shape) for name, tensor in parts.items()}
         # an empty shape is that of a number, which has no axis of samples
         if not all(shapes.values()) or len({shape[0] for shape in shapes.values()}) > 1:
             described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
@@ -170,11 +170,11 @@ class Fields:
             )
 
 
-def _nests_tensors(part: object) -> bool:
+def _nests_tensors(value: object) -> bool:
     """Return True for lists of tensors, however deeply nested."""
-    while isinstance(part, list | tuple) and part:
-        part = part[0]
-    return isinstance(part, Tensor)
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return isinstance(value, Tensor)
 
 
 def _quote(names: Mapping[Key, Any] | Sequence[str]) -> str:
@@ -238,7 +238,7 @@ class BatchChecks:
             ) from error
 
     def _check_shapes(self, parts: Mapping[str, Tensor], title: str) -> None:
-        shapes = {name: (part.dtype, part.shape[1:]) for name, part in parts.items()}
+        shapes = {name: (tensor.dtype, tensor.shape[1:]) for name, tensor in parts.items()}
         # of this batch alone: its errors have nothing to do with the sizes of earlier ones
         self._difference = None
         if self._first is None or shapes == self._first:
@@ -258,16 +258,16 @@ class BatchChecks:
             )
 
     def _check_numbers(self, parts: Mapping[str, Tensor], title: str) -> None:
-        for name, part in parts.items():
+        for name, tensor in parts.items():
             is_target = name.startswith(TARGET)
             target = name.removeprefix(TARGET).rpartition("/")[2] if is_target else None
             # a sum is not a number if a summand is not
-            counts = part.is_floating_point() and target not in self._may_lack
-            if counts and bool(part.sum().isnan()):
+            counts = tensor.is_floating_point() and target not in self._may_lack
+            if counts and bool(tensor.sum().isnan()):
                 way_out = "; or set ignore_nan=True on the objective" if is_target else ""
                 raise DataError(f"{title} has NaN in its {name}: fix the data{way_out}")
             if target is not None and target in self._labels:
-                check_labels(part, self._labels[target], f"`{target}`", title)
+                check_labels(tensor, self._labels[target], f"`{target}`", title)
 
 
 def get_label_range(objective: Objective, outputs: Outputs, targets: Targets) -> LabelRange | None:
@@ -292,12 +292,12 @@ def check_labels(labels: Tensor, allowed: LabelRange, target: str, where: str) -
         )
 
 
-def _name_tensors(name: str, part: Tensor | Mapping[str, Any]) -> dict[str, Tensor]:
+def _name_tensors(name: str, value: Tensor | Mapping[str, Any]) -> dict[str, Tensor]:
     """Return the tensors of nested mappings by their paths."""
-    if isinstance(part, Tensor):
-        return {name: part}
+    if isinstance(value, Tensor):
+        return {name: value}
     tensors: dict[str, Tensor] = {}
-    for key, inner in part.items():
+    for key, inner in value.items():
         tensors |= _name_tensors(f"{name}{'' if name == TARGET else '/'}{key}", inner)
     return tensors
 

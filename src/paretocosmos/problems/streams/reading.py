@@ -127,7 +127,7 @@ class SeededReader:
 
     def __getitems__(self, seed_and_rows: Sequence[int]) -> "list[Any] | ReadFailure":
         seed, *rows = seed_and_rows
-        with _seeded(seed):
+        with _seed_draws(seed):
             many = getattr(self.dataset, "__getitems__", None)
             if many is not None:  # such as those of Hugging Face, which read rows together
                 try:
@@ -226,7 +226,7 @@ class SeededDraws:
         _set_states(self._outside)
 
 
-def _seeded(seed: int) -> AbstractContextManager[None]:
+def _seed_draws(seed: int) -> AbstractContextManager[None]:
     """Return a context in which torch, numpy and Python draw from a seed."""
     if get_worker_info() is None:
         return SeededDraws(seed)

@@ -52,7 +52,7 @@ class ByObjective:
     def __init__(self, parts: Mapping[str, Source], length: Length, where: str) -> None:
         self.parts, self.where = parts, where
         # in steps, not samples: batches may differ in size between the sources
-        steps = {name: part.samples / (part.batch_size or 1) for name, part in parts.items()}
+        steps = {name: source.samples / (source.batch_size or 1) for name, source in parts.items()}
         choose = max if length == "longest" else min
         lead = parts[choose(steps, key=lambda name: steps[name])]
         self.samples, self.batch_size = lead.samples, lead.batch_size
@@ -60,7 +60,7 @@ class ByObjective:
         self.replicas: int | None = 1
         self.inexact = next((p.inexact for p in parts.values() if p.inexact is not None), None)
         # batches of a dataset have the training's size, those of a loader its own
-        if len({part.batch_size is None for part in parts.values()}) > 1:
+        if len({source.batch_size is None for source in parts.values()}) > 1:
             raise ConfigurationError(
                 f"the parts of {where} must be all loaders or all datasets, found both: wrap the "
                 "datasets in loaders"
@@ -70,25 +70,25 @@ class ByObjective:
     def begin(self, seed: int, epoch: int) -> None:
         """Seed all of them for an epoch."""
         self._seed = mix_seed(seed, epoch, 0)
-        for part in self.parts.values():
-            part.begin(seed, epoch)
+        for source in self.parts.values():
+            source.begin(seed, epoch)
 
     def read(self, pieces: Sequence[Tensor], *, pin: bool = False) -> Generator[Batch]:
         """Yield one batch of each for every piece; each in an order of its own."""
         generator = torch.Generator().manual_seed(self._seed)
         with ExitStack() as stack:
             streams = {}
-            for name, part in self.parts.items():
-                sizes = [part.batch_size or piece.numel() for piece in pieces]
+            for name, source in self.parts.items():
+                sizes = [source.batch_size or piece.numel() for piece in pieces]
                 # rounded up: a short source goes round until the epoch is over
-                rounds = -(-sum(sizes) // part.samples)
+                rounds = -(-sum(sizes) // source.samples)
                 orders = [
-                    torch.randperm(part.samples, generator=generator)
-                    if part.shuffled
-                    else torch.arange(part.samples)
+                    torch.randperm(source.samples, generator=generator)
+                    if source.shuffled
+                    else torch.arange(source.samples)
                     for _ in range(rounds)
                 ]
-                batches = part.read(torch.cat(orders)[: sum(sizes)].split(sizes), pin=pin)
+                batches = source.read(torch.cat(orders)[: sum(sizes)].split(sizes), pin=pin)
                 # closed even where the training stops early: workers must not go on reading
                 streams[name] = stack.enter_context(closing(batches))
             for _ in pieces:
@@ -115,8 +115,8 @@ class ByObjective:
 
     def end(self) -> None:
         """Stop all of them."""
-        for part in self.parts.values():
-            part.end()
+        for source in self.parts.values():
+            source.end()
 
 
 def _combine(batches: Mapping[str, Batch]) -> Batch:
@@ -274,12 +274,12 @@ class Iterated(Rereadable):
         sampler = getattr(self.stream, "sampler", None)
         batches = getattr(self.stream, "batch_sampler", None)
         # whatever may draw: a loader, its samplers and its dataset
-        for part in (self.stream, sampler, batches, getattr(self.stream, "dataset", None)):
-            generator = getattr(part, "generator", None)
+        for owner in (self.stream, sampler, batches, getattr(self.stream, "dataset", None)):
+            generator = getattr(owner, "generator", None)
             if isinstance(generator, torch.Generator):
                 generator.manual_seed(seed)
             # `DistributedSampler` and Hugging Face's streams shuffle by the epoch
-            set_epoch: Any = getattr(part, "set_epoch", None)
+            set_epoch: Any = getattr(owner, "set_epoch", None)
             if callable(set_epoch):
                 set_epoch(epoch)
 

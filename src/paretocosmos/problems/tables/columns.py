@@ -116,8 +116,8 @@ def parse_dates(series: "pd.Series[Any]") -> ParsedColumn:
     )
     # UTC throughout: a column may mix offsets, which pandas refuses to compare otherwise
     dates = pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
-    others = pd.to_datetime(points, format="%d.%m.%Y", errors="coerce", utc=True)
-    return _expand(to_days(dates.fillna(others)), cells, codes)
+    point_dates = pd.to_datetime(points, format="%d.%m.%Y", errors="coerce", utc=True)
+    return _expand(to_days(dates.fillna(point_dates)), cells, codes)
 
 
 def unique_cells(series: "pd.Series[Any]") -> tuple[npt.NDArray[np.int64], list[Any]]:

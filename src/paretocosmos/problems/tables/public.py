@@ -121,8 +121,8 @@ def _read_default_credit(folder: Path) -> "pd.DataFrame":
     """Return all 25 columns of all 30,000 rows."""
     frame = _read_raw_file(folder, "credit", "UCI_Credit_Card.csv", usecols=_CREDIT)
     # amounts are whole, but the file writes some of them as 5e+05
-    whole = {name: np.int64 for name in frame.select_dtypes("float") if not any(frame[name] % 1)}
-    return frame.astype(whole)
+    integers = {name: np.int64 for name in frame.select_dtypes("float") if not any(frame[name] % 1)}
+    return frame.astype(integers)
 
 
 TABLES: dict[TableName, Callable[[Path], "pd.DataFrame"]] = {

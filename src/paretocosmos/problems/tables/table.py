@@ -228,21 +228,21 @@ class Table:
     ) -> None:
         mean, scale, count = np.array(self.mean), np.array(self.scale), len(self.numeric)
         # the standardised values of a 0/1 feature: most are 0, so they are written first
-        one, zero = ((bit - mean) / scale for bit in (1, 0))
-        out[:] = zero
+        ones, zeros = ((bit - mean) / scale for bit in (1, 0))
+        out[:] = zeros
         missing = np.isnan(numbers[:, :count])
         with np.errstate(over="ignore"):  # beyond float32 is infinite
             filled = np.where(missing, list(self.numeric.values()), numbers[:, :count])
             out[:, :count] = (filled - mean[:count]) / scale[:count]
         names = list(self.numeric)
         for flag, name in enumerate(self.flagged, count):
-            out[missing[:, names.index(name)], flag] = one[flag]
+            out[missing[:, names.index(name)], flag] = ones[flag]
         start = count + len(self.flagged)
         for column, categories in enumerate(self.categorical.values(), count):
             # an unknown category has a code below 0: all features of its column stay those of a 0
             codes = numbers[:, column].astype(np.int64)
             rows = np.flatnonzero(codes >= 0)
-            out[rows, start + codes[rows]] = one[start + codes[rows]]
+            out[rows, start + codes[rows]] = ones[start + codes[rows]]
             start += len(categories)
 
     def _read_numbers(self, frame: "pd.DataFrame") -> npt.NDArray[np.float64]:

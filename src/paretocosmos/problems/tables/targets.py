@@ -96,8 +96,8 @@ class Answer:
         if chosen not in classes:
             raise unknown(f"class of `{series.name}`", chosen, classes[:LISTED])
         # with more than two classes the negative one has no name of its own
-        others = [label for label in classes if label != chosen]
-        return cls("binary", (others[0] if len(others) == 1 else f"not {chosen}", chosen))
+        negatives = [label for label in classes if label != chosen]
+        return cls("binary", (negatives[0] if len(negatives) == 1 else f"not {chosen}", chosen))
 
     @classmethod
     def fit_classes(cls, series: "pd.Series[Any]") -> "Answer":

@@ -225,6 +225,7 @@ def parse_json(text: str) -> object:
 def check_depth(content: object) -> None:
     """Raise for content nested so deeply that recursive code would fail on it."""
     level = [content] if isinstance(content, dict | list) else []
+    # level by level, since recursion is what deep nesting breaks
     for _ in range(DEEPEST):
         children = (node.values() if isinstance(node, dict) else node for node in level)
         level = [child for nodes in children for child in nodes if isinstance(child, dict | list)]
@@ -234,6 +235,7 @@ def check_depth(content: object) -> None:
 
 
 def _parse_int(digits: str) -> int:
+    # the time that Python takes for a number grows with the square of its digits
     if len(digits) > LONGEST:
         raise ValueError(f"it has a number of {len(digits)} digits")
     return int(digits)
@@ -329,6 +331,7 @@ def user_path(path: str | Path) -> Path:
             f"the whole path, or `./{path}` if a name begins with `~`"
         ) from error
     try:
+        # asks the system about the name, but follows no link
         expanded.lstat()
     except (FileNotFoundError, NotADirectoryError):
         pass

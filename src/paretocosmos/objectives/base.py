@@ -206,6 +206,7 @@ def classes_last(
             f"axis, found as many positions as classes in `{name}` {list(labels.shape)}: pass "
             "`axis=1` or `axis=-1`"
         )
+    # the axis that was given must fit; without one, either may
     if not {None: last or second, 1: second, -1: last}[axis]:
         wanted = {None: "[B, K], [B, K, ...] or [B, ..., K]", 1: "[B, K, ...]", -1: "[B, ..., K]"}
         raise ConfigurationError(

@@ -232,6 +232,7 @@ class ClassLoss(Objective):
         else:
             last = classes_last(logits, label, self.axis, self.target)
             losses = -F.log_softmax(last, dim=-1)[..., self.of]
+        # a mask of factors: selecting rows would give shapes that depend on the data
         member = (align(label, losses, self.target) == self.of).to(losses.dtype)
         if "weight" in targets:
             member = member * align(targets["weight"], losses, "weight")
@@ -244,7 +245,9 @@ def as_class_weight(
     """Return the weight of every class, checked."""
     if class_weight is None:
         return None
+    # plain numbers, even from a tensor, so that a run can record them
     weights = tuple(float(weight) for weight in class_weight)
+    # with all of them 0 there would be nothing to learn
     if not any(weights) or any(not 0 <= weight < float("inf") for weight in weights):
         raise ConfigurationError(
             "`class_weight` must have one number for every class, 0 or more, not all 0; found "

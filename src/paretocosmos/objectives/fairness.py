@@ -265,12 +265,14 @@ class Deo(GroupObjective):
         return self.each_class(decisions, targets, of_one)
 
     def from_sums(self, sums: Tensor) -> Tensor:
+        # several classes have a row of sums each
         if sums.ndim == 1:
             return compute_gap(sums[:-1]) / torch.where(sums[-1] > 0, sums[-1], 1.0)
         return find_largest_gap(torch.vmap(self.from_sums)(sums))
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
         hits = positive * self.label(targets, positive)
+        # the paper has two groups; of more, the two that are furthest apart count
         if self.groups > 2:
             counts = compute_group_sums(hits, targets, self.sensitive, self.groups)
             return compute_gap(counts) / total_weight(hits, targets)

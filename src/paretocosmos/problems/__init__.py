@@ -112,6 +112,7 @@ def load_problem(
     """
     options: dict[str, object] = dict(settings or {})
     if protocol is not None:
+        # left out unless it is set, so that the problem's own default applies
         options["protocol"] = protocol
     if data is not None:
         options["data"] = data

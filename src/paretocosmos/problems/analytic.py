@@ -97,6 +97,7 @@ def zdt3(*, variables: int = 30, protocol: Protocol = "clean") -> FunctionProble
     def exact(count: int) -> Array:
         first = np.linspace(0, 1, DENSE)
         second = 1 - np.sqrt(first) - first * np.sin(10 * np.pi * first)
+        # the least second objective of all points further left: what is not below it is dominated
         lower = np.concatenate([[np.inf], np.minimum.accumulate(second)[:-1]])
         return _take_evenly(np.stack([first, second], axis=1)[second < lower], count)
 
@@ -134,15 +135,16 @@ def dtlz2(
         return torch.stack(values, dim=-1)
 
     def exact(points: int) -> Array:
-        rays = even_rays(points, count, ends=True).double().numpy()
-        directions = rays if count > 2 else np.stack([np.linspace(0, 1, points)] * 2, axis=1)
         if count == 2:
-            angles = directions[:, 0] * np.pi / 2
+            # by angle: even weights would lie closer together at the ends of the quarter circle
+            angles = np.linspace(0, 1, points) * np.pi / 2
             return np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        return np.asarray(directions / np.linalg.norm(directions, axis=1, keepdims=True))
+        rays = even_rays(points, count, ends=True).double().numpy()
+        return np.asarray(rays / np.linalg.norm(rays, axis=1, keepdims=True))
 
     return FunctionProblem.of(
         function,
+        # J - 1 angles, and the ten variables of the distance that Deb et al. suggest
         bounds=[(0, 1)] * (count + 9 if variables is None else variables),
         names=_name_values(count),
         reference=[1.1] * count,
@@ -172,6 +174,7 @@ def dtlz7(*, variables: int = 22, protocol: Protocol = "clean") -> FunctionProbl
         first = x[..., :2]
         distance = 2 + 9 * x[..., 2:].mean(dim=-1)  # 1 + g
         waves = first * (1 + torch.sin(3 * math.pi * first))
+        # 1 + g cancels out of the terms of the sum
         third = 3 * distance - waves.sum(dim=-1)
         return torch.cat([first, third.unsqueeze(-1)], dim=-1)
 
@@ -182,8 +185,10 @@ def dtlz7(*, variables: int = 22, protocol: Protocol = "clean") -> FunctionProbl
         wave = axis * (1 + np.sin(3 * np.pi * axis))
         higher = np.concatenate([[-np.inf], np.maximum.accumulate(wave)[:-1]])
         side = max(2, round(math.sqrt(count)))
-        kept = _take_evenly(np.stack([axis, -wave], axis=1)[wave > higher], side)
-        pairs = np.stack(np.meshgrid(kept[:, 0], kept[:, 0], indexing="ij"), axis=-1).reshape(-1, 2)
+        spread = _take_evenly(np.stack([axis, -wave], axis=1)[wave > higher], side)
+        pairs = np.stack(np.meshgrid(spread[:, 0], spread[:, 0], indexing="ij"), axis=-1).reshape(
+            -1, 2
+        )
         waves = pairs * (1 + np.sin(3 * np.pi * pairs))
         return np.column_stack([pairs, 6 - waves.sum(axis=1)])
 
@@ -215,9 +220,11 @@ def vlmop2(*, variables: int = 10, protocol: Protocol = "clean") -> FunctionProb
 
     def function(x: Tensor) -> Tensor:
         squares = [(x - center).square().sum(dim=-1), (x + center).square().sum(dim=-1)]
+        # not 1 - exp(...): near a well that difference loses its digits
         return -torch.expm1(-torch.stack(squares, dim=-1))
 
     def exact(count: int) -> Array:
+        # between the wells, which are 2 apart, the squared distances are 4 (1 - s)² and 4 s²
         share = np.linspace(1, 0, count)
         return np.asarray(-np.expm1(-4 * np.stack([(1 - share) ** 2, share**2], axis=1)))
 
@@ -267,4 +274,5 @@ def _take_evenly(points: Array, count: int) -> Array:
     # a step over a gap between two pieces is none along the curve
     steps = np.where(steps > 20 * np.median(steps), 0, steps)
     length = np.concatenate([[0.0], np.cumsum(steps)])
+    # just short of the end, so that rounding leads to no index beyond the last
     return points[np.searchsorted(length, np.linspace(0, length[-1] * (1 - 1e-12), count))]

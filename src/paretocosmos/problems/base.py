@@ -88,6 +88,7 @@ class Source(TypingProtocol):
         """Stop worker processes and drop an epoch that is under way."""
 
 
+# In plain words, for pages whose readers do not know the loss.
 CROSS_ENTROPY = (
     "How far the predicted probabilities are from the truth: a confident mistake costs most."
 )
@@ -207,6 +208,7 @@ class Problem(ABC):
         Called batch by batch, inside the step: images are kept as bytes, a quarter of the memory.
         Tensor operations only, so that a step can be captured.
         """
+        # whole numbers stay as they are: they are indices, such as tokens
         prepared: Inputs = map_tensors(
             lambda t: t.to(dtype) if t.is_floating_point() else t, inputs
         )
@@ -337,6 +339,7 @@ def hash_data(problem: Problem) -> str:
     the training, the number and the shape count, and a few of them if they can be read by index.
     """
     checksum = problem.about.get("sha256")
+    # hashing gigabytes of images again would take long
     if checksum is not None:
         return str(checksum)
     # against mistakes, not against forgery: 16 bytes will do
@@ -359,6 +362,7 @@ def _hash_spots(source: Source) -> str:
     Inputs or targets that a transform draws anew at every reading are left out: a transform with
     random numbers of its own, which no seed of ours reaches, must not look like other data.
     """
+    # spread over all samples, so that exchanged ones are likely to be noticed
     spots = torch.linspace(0, source.samples - 1, min(SPOTS, source.samples)).round().long()
     hashes: dict[str, set[str]] = {"inputs": set(), "targets": set()}
     for _ in range(READINGS):

@@ -16,6 +16,7 @@ from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.problems.base import Problem, Protocol, Split, check_protocol, check_split
 from paretocosmos.types import Batch, Measure, Outputs, Targets
 
+# Constant inputs, which say nothing: the ray is all that a network can learn from.
 FEATURES = 4
 # The inputs are all the same: a step needs one per ray, an evaluation needs one.
 SIZES: dict[Split, int] = {"train": 512, "val": 2, "test": 2}
@@ -47,7 +48,7 @@ def make_constant_splits(
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The box that decision variables lie in; a sigmoid brings any output into it.
+    """The box that decision variables lie in; a sine brings any output into it.
 
     Attributes:
         lower: ``[D]``.
@@ -68,6 +69,7 @@ class Bounds:
         """Bring outputs ``[..., D]`` of a network into the box."""
         lower = torch.tensor(self.lower, dtype=outputs.dtype, device=outputs.device)
         upper = torch.tensor(self.upper, dtype=outputs.dtype, device=outputs.device)
+        # a sine reaches both bounds at finite outputs, which a sigmoid does not
         return lower + (upper - lower) * (1 + outputs.sin()) / 2
 
 
@@ -86,6 +88,7 @@ class FunctionValue(Objective):
     function: Function
     bounds: Bounds
     index: int
+    # a batch needs some target, though the value of a function has none
     target: str = "none"
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
@@ -155,8 +158,10 @@ class FunctionProblem(Problem):
             traceable: promises that `function` decides nothing in Python from values of tensors.
         """
         check_protocol(protocol)
+        # of no pairs `zip` leaves nothing to unpack; `Bounds` then explains
         lower, upper = zip(*bounds, strict=True) if len(bounds) else ((), ())
         box = Bounds(tuple(map(float, lower)), tuple(map(float, upper)))
+        # tried on two rows now, so that a mistake does not first show up in the training
         middle = box.inside(torch.zeros(2, len(bounds)))
         try:
             values = function(middle)
@@ -172,8 +177,9 @@ class FunctionProblem(Problem):
                 "one column per name, stacked with torch.stack([...], dim=-1)"
             )
         objectives = []
-        for index, own in enumerate(names):
-            objectives.append(FunctionValue(name=own, function=function, bounds=box, index=index))
+        for index, label in enumerate(names):
+            objectives.append(FunctionValue(name=label, function=function, bounds=box, index=index))
+            # no argument of an objective, since usually its class declares it
             objectives[-1].traceable = traceable
         return cls(
             name=name,
@@ -201,6 +207,7 @@ class FunctionProblem(Problem):
         """
         wanted = as_rays(rays, len(self.objectives), names=self.names)
         parameter = next(model.parameters())
+        # on the network's device and in its type
         inputs = torch.ones(1, FEATURES).to(parameter)
         with torch.no_grad():
             outputs = [model(inputs, ray.to(parameter))[0] for ray in wanted]
@@ -218,6 +225,7 @@ class FunctionProblem(Problem):
                 f"the true front of `{self.name}` is not known: pass `exact` where it is"
             )
         values = self.exact(count)
+        # clipped, since the ends of a front would have infinite weights
         above = np.clip(values - values.min(axis=0), 1e-6, None)
         rays = (1 / above) / (1 / above).sum(axis=1, keepdims=True)
         return Front(

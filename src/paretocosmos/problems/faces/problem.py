@@ -48,6 +48,7 @@ def build_celeba(
     """
     check_protocol(protocol)
     heads = _normalize_attributes(attributes)
+    # before files are searched for and decoded
     if size < 1:
         raise ConfigurationError(f"`size` must be at least 1, found {size}")
     files = find_celeba(data)
@@ -57,16 +58,7 @@ def build_celeba(
     rows = np.isin(lists.numbers, faces.numbers)
     labels = lists.labels[rows][:, [ATTRIBUTES.index(head) for head in heads]]
     counts = np.bincount(lists.parts[rows], minlength=len(SPLITS)).tolist()
-    # a list of one's own, or a copy of a few pictures, may leave a split empty
-    if not all(counts):
-        absent = [split for split, count in zip(SPLITS, counts, strict=True) if not count]
-        raise DataError(
-            f"`{files.pictures}` must hold pictures for train, val and test by the "
-            f"{lists.partition}, "
-            f"found none for {' and '.join(absent)} among {len(labels):,}: add some, or put your "
-            "own `list_eval_partition.txt` (lines such as `000001.jpg 0`, 1 for val, 2 for "
-            "test) beside a list_attr_celeba"
-        )
+    _check_splits(files, lists, counts)
     # of everything that decides a sample: files, size, attributes, splits and labels
     digest = hashlib.sha256(f"{faces.sha256} {size} {heads} {counts}".encode())
     digest.update(np.ascontiguousarray(labels).data)
@@ -101,6 +93,19 @@ def build_celeba(
             {head: f"answers on {head.replace('_', ' ').lower()}" for head in heads},
         ),
     )
+
+
+def _check_splits(files: CelebaFiles, lists: PictureLists, counts: Sequence[int]) -> None:
+    """Raise if a split has no pictures."""
+    # a list of one's own, or a copy of a few pictures, may leave a split empty
+    if not all(counts):
+        absent = [split for split, count in zip(SPLITS, counts, strict=True) if not count]
+        raise DataError(
+            f"`{files.pictures}` must hold pictures for train, val and test by the "
+            f"{lists.partition}, found none for {' and '.join(absent)} among {sum(counts):,}: add "
+            "some, or put your own `list_eval_partition.txt` (lines such as `000001.jpg 0`, 1 for "
+            "val, 2 for test) beside a list_attr_celeba"
+        )
 
 
 def _normalize_attributes(attributes: Sequence[str]) -> tuple[str, ...]:
@@ -142,6 +147,7 @@ def _mean_misclassification(outputs: Outputs, targets: Targets, *, heads: Sequen
 def _describe_caveats(lists: PictureLists, faces: DecodedPictures) -> tuple[str, ...]:
     count, missing = len(faces.numbers), _find_missing(lists, faces)
     caveats = []
+    # hypervolumes on some of the pictures cannot be compared with the paper's
     if count < TOTAL:
         caveats.append(
             f"{count:,} of CelebA's {TOTAL:,} pictures, by the {lists.partition}: compare with "
@@ -170,6 +176,7 @@ def _load_faces(
 
 
 def _find_missing(lists: PictureLists, faces: DecodedPictures) -> list[int]:
+    # a damaged picture is not missing: it is reported with its own reason
     present = {*faces.numbers.tolist(), *faces.damaged}
     return [number for number in lists.numbers.tolist() if number not in present]
 
@@ -179,6 +186,7 @@ def _check_complete(files: CelebaFiles, missing: Sequence[int], damaged: Mapping
     if missing:
         problems.append(f"{len(missing):,} missing, {min(missing):06d}.jpg the first")
     if damaged:
+        # the smallest number, whatever the order of decoding
         number = min(damaged)
         problems.append(f"{len(damaged):,} damaged, {number:06d}.jpg the first ({damaged[number]})")
     if problems:

@@ -90,6 +90,7 @@ def find_files(folders: Sequence[Path]) -> tuple[Files, list[str]]:
     for folder in folders:
         files = {}
         for file in FILES:
+            # a browser may have unpacked the file when it downloaded it
             candidates = (folder / file, folder / f"{file}.gz")
             path = next((candidate for candidate in candidates if candidate.is_file()), None)
             if path is not None:
@@ -126,6 +127,7 @@ def download_source(source: Source) -> Files:
 
 Bytes = npt.NDArray[np.uint8]
 
+# Both data sets have grey images of 28 x 28 pixels in ten classes.
 SIZE = 28
 CLASSES = 10
 # The third byte of an idx file names the type of its numbers.

@@ -127,6 +127,7 @@ def document_loader(name: str, about: str, example: str = "") -> Callable[[Loade
     """
 
     def decorate(load: Loader) -> Loader:
+        # `help` shows the text of the member, then the arguments of the family
         texts = (about.strip(), inspect.getdoc(load), example.strip())
         load.__doc__ = "\n\n".join(text for text in texts if text)
         load.__name__ = load.__qualname__ = name
@@ -278,6 +279,7 @@ def _compose_files(
         (train[0], train[1]),
         (test[0], test[1]),
         rule=RULES[rule],
+        # Multi-MNIST pairs images of different classes
         different=len(set(sources)) == 1,
         seed=seed,
     )
@@ -379,6 +381,7 @@ def multi_digits(*, protocol: Protocol = "clean", copies: int = 10, seed: int = 
         "multi_digits",
         composites,
         images=f"two digits of scikit-learn's of different classes, composed with seed {seed}",
+        # not cached: composing takes seconds, and the digits come with scikit-learn
         sha256=composites.sha256,
         protocol=protocol,
     )

@@ -159,6 +159,7 @@ class Indexed(Rereadable):
         self.batch_size, self.replicas, self.shuffled = batch_size, replicas, shuffled
         self.samples = self._rows = len(dataset)
         if drop_last and batch_size is not None:
+            # only full batches, as in the loader
             self.samples = self._rows // batch_size * batch_size
         if not self.samples:
             least = "one at least" if not self._rows else f"{batch_size} for a batch"
@@ -289,6 +290,7 @@ class Iterated(Rereadable):
         size = max((piece.numel() for piece in pieces), default=1)
         if not self._one_pass:
             self._endless = self._endless or self._repeat(size, pin=pin)
+            # from where the last epoch stopped
             yield from itertools.islice(self._endless, len(pieces))
             return
         a_pass = -(-self.samples // (self.batch_size or size))
@@ -309,6 +311,7 @@ class Iterated(Rereadable):
         """Yield one pass over the stream, which must not end before its length says."""
         stream = self._batches(self.batch_size or DEFAULT_BATCH, pin=False)
         draws, batches, samples = SeededDraws(0), 0, 0
+        # whatever the epoch, so that every evaluation reads the same
         self._seed_stream(0, 0)
         while True:
             # only while it reads: the caller's own draws between batches are left alone

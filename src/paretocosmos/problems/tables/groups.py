@@ -183,6 +183,7 @@ class Grouping:
         cells, inverse = np.unique(codes, axis=0, return_inverse=True)
         # a combination that the training did not have belongs to no group
         groups = [group_of.get(tuple(cell), -1) for cell in cells.tolist()]
+        # flattened, since NumPy 2.0 returns it with another shape
         return np.array(groups, dtype=np.int64)[inverse.reshape(-1)]
 
     def codes_by_attribute(self, frame: "pd.DataFrame") -> dict[str, Codes]:

@@ -88,6 +88,7 @@ class TableProblem(Problem):
             about |= {
                 "sensitive": self.grouping.title,
                 "groups": list(self.grouping.names),
+                # all of it, so that `label_rows` finds the groups of new rows
                 "grouping": self.grouping.to_dict(),
             }
         return about
@@ -115,6 +116,7 @@ class TabularProblem(TableProblem):
     (('binary_cross_entropy', 'tpr_gap'), ('female', 'male'), 'yes')
     """
 
+    # declared again, without `None`: here groups are always compared
     grouping: Grouping = field(repr=False)
 
     @property
@@ -315,6 +317,7 @@ def _compare_groups(
     grouping, people = data.group(sensitive, label, how=how, positives=positives)
     gap = build_gap(kind, len(grouping.names))
     if compares_rates:
+        # labels for one logit are floats, which index nothing
         classes = label.astype(np.int64)
         # before the training: such a group would make the score of a whole split NaN
         check_compared_rows(data.rows, classes, people["sensitive"], grouping.names, gap)

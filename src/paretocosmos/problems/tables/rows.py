@@ -361,5 +361,6 @@ def to_batch(
     inputs: npt.NDArray[np.float32], targets: Mapping[str, npt.NDArray[Any]], rows: Codes
 ) -> Batch:
     """Return some of the rows as tensors."""
+    # an index array copies, so that no split shares memory with the table
     tensors = {name: torch.from_numpy(column[rows]) for name, column in targets.items()}
     return Batch(torch.from_numpy(inputs[rows]), tensors)

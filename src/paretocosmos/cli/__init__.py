@@ -20,6 +20,7 @@ from paretocosmos.runtime.launch import launched_rank
 
 __all__ = ["app", "main"]
 
+# Plain help without rich, whose boxes are hard to copy and to read aloud.
 app = typer.Typer(
     cls=Group,
     help="One network, trained once, gives the whole Pareto front.",
@@ -29,6 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+# The address of `reproduce` for a cluster on this machine.
 LOCAL = "local"
 
 
@@ -114,6 +116,7 @@ def _collect_hints(error: BaseException | None) -> dict[str, object]:
 def _format_option(name: str, value: object) -> str:
     """Format an argument as the option of that name, or as `--set` if no command has it."""
     flag = f"--{name.replace('_', '-')}"
+    # imports all commands, which an error that ends the program can afford
     options = (option for command in get_commands().values() for option in command.params)
     if any(flag in option.opts for option in options):
         return flag if value is True else f"{flag} {'...' if value is None else value}"

@@ -75,6 +75,7 @@ def shorten(message: str, *, most: int = MAX_MESSAGE) -> str:
     121
     """
     text = re.sub(rf"[^\s`'\"]{{{MAX_WORD},}}", _cut_word, sanitize(message, keep="\n"))
+    # the end is kept, too: it has the way out
     return text if len(text) <= most else f"{text[: most - 500]} ... {text[-400:]}"
 
 
@@ -173,6 +174,8 @@ def print_table(console: Console, table: Table) -> None:
     The first column names the rows.
     """
     for column in table.columns:
+        # rich cuts such a column where there is no room; the minimum makes the table count as too
+        # wide
         if column.no_wrap:
             texts = (Text.from_markup(str(cell)) for cell in (column.header, *column.cells))
             column.min_width = max(text.cell_len for text in texts)
@@ -187,6 +190,7 @@ def print_table(console: Console, table: Table) -> None:
         print_markup(console, f"[bold]{heads[0]} {title}[/]".replace("[bold] ", "[bold]"))
         block = Table(show_header=False, box=None, padding=(0, 2, 0, 2), pad_edge=True)
         for head, cell in zip(heads[1:], cells, strict=True):
+            # an empty cell would be a heading without a value
             if cell:
                 block.add_row(head, cell)
         console.print(block)

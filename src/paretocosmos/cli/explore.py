@@ -55,7 +55,6 @@ def explore(
     A RUN may also be a folder of runs, as `compare` and `--seeds` write it. The page is one file
     that needs no server and no network.
     """
-    # imported here, so that `explore --help` is fast
     from paretocosmos.explorer import build_page_model, write_report
 
     run_folders = [path for folder in folders for path in _find_finished(folder)]

@@ -32,13 +32,9 @@ def list_names(
         print_json(summaries)
         return
     for title, entries in summaries.items():
+        # a table for every kind, since their names differ in width
         table = Table(
-            # a table of its own for every kind, since their names differ in width
-            title=title,
-            title_justify="left",
-            box=None,
-            show_header=False,
-            padding=(0, 2),
+            title=title, title_justify="left", box=None, show_header=False, padding=(0, 2)
         )
         for name, summary in entries.items():
             table.add_row(f"[bold]{name}[/]", escape(summary))

@@ -56,7 +56,6 @@ def reproduce(
     as_json: AsJson = False,
 ) -> None:
     """Train the experiments of a table or figure of the paper; run it again to continue."""
-    # imported here, so that `reproduce --help` is fast
     from paretocosmos.paper.reproduce import reproduce as reproduce_recipe
 
     # "a, b" in quotes is as good as "a,b"

@@ -62,9 +62,11 @@ def find_plain_metrics(problem: Problem | None, front: Front) -> list[str]:
     """Return the plainest metrics of what is traded: one per objective, and selection rates."""
     plain = dict(_get_words(problem, front).instead)
     names = [plain.get(name, name) for name in front.names]
+    # people speak of the share that is right, not of the share that is wrong
     if "accuracy" in front.metrics:
         names = ["accuracy" if name == "misclassification" else name for name in names]
     rates = [name for name in front.metrics if name.startswith(SELECTION_RATE)]
+    # a dict as an ordered set: two objectives may have the same plain metric
     return list(dict.fromkeys([*names, *rates]))
 
 
@@ -88,6 +90,7 @@ def format_span(front: Front, name: str, measure: Measure) -> str:
         return measure.said(float(column[0]))
     indices = find_ends(front)
     finite = column[~np.isnan(column)]
+    # without finite values there is no least one: the ends then print NaN
     if indices is not None or not len(finite):
         ends = column[list(indices or (0, -1))]
     else:

@@ -52,6 +52,7 @@ def serve(
     # every option is a setting of the same name
     arguments: dict[str, Any] = locals()
     lists = {"trust": tuple(trust or ()), "origins": tuple(origins or ())}
+    # tuples, since the settings are frozen and go to every worker process
     settings = Settings(**{**arguments, **lists})
     serve_run(settings, started=partial(_note_start, folder))
 

@@ -19,6 +19,7 @@ def sign(
     as_json: AsJson = False,
 ) -> None:
     """Sign finished RUNs, so that others can open them with --verify and the public key."""
+    # read before the first folder, so that a wrong key signs none of them
     private = read_private_key(key)
     signatures = {folder: sign_run(folder, private) for folder in folders}
     if as_json:

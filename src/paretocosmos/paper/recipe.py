@@ -27,10 +27,10 @@ class Experiment:
         problem: its name.
         method: its name, or a name of the paper for one with its conditioning.
         protocol: ``"paper"`` or ``"clean"``; the problem's default if `None`.
-        settings: what is not as the preset has it.
+        settings: those that differ from the preset.
         seeds: a run for each.
         epochs: of a rehearsal; `None` for as many as the preset has.
-        preset: what the other settings are.
+        preset: the source of all other settings.
     """
 
     problem: str
@@ -63,7 +63,7 @@ class Experiment:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """All that is known to be set: the paper's settings, its own, and a rehearsal's epochs.
+        """Settings that do not depend on the data: the paper's, its own, and a rehearsal's epochs.
 
         What the default preset sets follows from the data.
 
@@ -87,7 +87,7 @@ class Experiment:
         return _get_root(out, self.epochs) / "cells" / self.name
 
     def runs(self, out: Path) -> dict[int, Path]:
-        """The run folder of every seed."""
+        """Return the run folder of every seed."""
         return {seed: self.folder(out) / f"seed-{seed}" for seed in self.seeds}
 
 
@@ -126,7 +126,7 @@ class Recipe:
         return _get_root(out, self.epochs)
 
     def rehearsal(self, epochs: int | None) -> "Recipe":
-        """The same with that many epochs, to see that everything runs; `None` changes nothing."""
+        """Return the recipe with that many epochs, as a rehearsal; `None` changes nothing."""
         if epochs is None:
             return self
         if not 1 <= epochs <= MOST:
@@ -136,7 +136,7 @@ class Recipe:
         return replace(self, experiments=experiments, epochs=epochs)
 
     def with_seeds(self, seeds: Sequence[int] | None) -> "Recipe":
-        """The same with other seeds; `None` changes nothing."""
+        """Return the recipe with other seeds; `None` changes nothing."""
         if seeds is None:
             return self
         experiments = tuple(replace(e, seeds=tuple(seeds)) for e in self.experiments)
@@ -165,10 +165,9 @@ class Recipe:
         return None if row is None else row["hypervolume"]
 
     def only(self, names: Sequence[str]) -> tuple[Experiment, ...]:
-        """The experiments of these problems, methods and protocols; all of them if none is named.
+        """Return the experiments of these problems, methods and protocols; all if none is named.
 
-        Several problems are any of them, and so are several methods; a problem and a method are
-        both.
+        Names of one kind are alternatives; of several kinds, an experiment must fit all.
         """
         names_by_kind = {"problem": self.problems, "method": self.methods}
         names_by_kind["protocol"] = tuple(
@@ -198,7 +197,7 @@ class Recipe:
 
 
 def recipe_names() -> list[str]:
-    """The recipes that come with this package.
+    """Return the names of the recipes that come with this package.
 
     >>> "table_1" in recipe_names()
     True
@@ -207,7 +206,7 @@ def recipe_names() -> list[str]:
 
 
 def load_recipe(name: str | Path, *, trust: Collection[str] = ()) -> Recipe:
-    """A recipe by its name, or from a TOML file; every mistake in it is reported at once.
+    """Load a recipe by its name, or from a TOML file; every mistake in it is reported at once.
 
     Args:
         name: one of `recipe_names`, or a path that ends in ``.toml``.

@@ -92,7 +92,7 @@ Seeds = Annotated[list[Large], Few, AfterValidator(_check_distinct)]
 
 # Unknown keys are mistakes here: a misspelt `setings` would silently train the defaults.
 class Grid(Model, extra="forbid"):
-    """Problems by protocols by methods by what is varied: an experiment for each."""
+    """A grid of problems, protocols, methods and varied settings: an experiment for each point."""
 
     preset: Annotated[Name, _check_known("preset", PRESETS)] = "paper"
     problems: Names
@@ -186,7 +186,7 @@ def _list_third_party(grids: Sequence[Grid]) -> Iterator[tuple[str, str]]:
 
 
 def _find_mistakes(grid: Grid, index: int) -> Iterator[str]:
-    """Yield unknown names, settings that are not accepted, and settings that are there twice."""
+    """Yield unknown names, settings that are not accepted, and settings that are given twice."""
     usable: dict[str, list[str]] = {"problems": [], "methods": []}
     for key, names, more in (
         ("problems", grid.problems, ()),

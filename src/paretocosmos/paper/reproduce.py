@@ -51,8 +51,8 @@ class ExperimentStatus:
         state: ``"waiting"``, ``"running"``, ``"done"`` or ``"failed"``.
         error: why it failed.
         packages: what would have to be trusted, where that is why.
-        seconds: all its sittings took.
-        share: what of that is its own, where experiments ran side by side.
+        seconds: what all of its sessions took.
+        share: its part of that, where experiments ran side by side.
         session_seconds: of the current session.
         progress: of its training, if it runs.
         began: when that began, by `time.monotonic`.
@@ -135,7 +135,7 @@ class Reproduction:
         *,
         asked: bool,
     ) -> None:
-        """Enter the state of an experiment on the disk."""
+        """Record the state in which an experiment is on the disk."""
         saved = read_saved_status(experiment.folder(self.out))
         why = None if error is None else str(error)
         # one that is not to be trained again remains failed
@@ -154,7 +154,7 @@ class Reproduction:
         self.statuses[experiment.name] = _add_results(status, self.out)
 
     def update(self, experiment: Experiment, news: Progress | Outcome | None) -> None:
-        """Enter news of an experiment: it begins (`None`), progress, or its outcome."""
+        """Record news of an experiment: it begins (`None`), progress, or its outcome."""
         status = self.statuses[experiment.name]
         if not isinstance(news, Outcome):
             # monotonic, since the clock may be set while an experiment trains for hours

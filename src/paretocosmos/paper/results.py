@@ -26,7 +26,7 @@ BenchmarkKey = tuple[str, str, str | None]
 """A problem, its settings in words, and the protocol: equal for experiments on the same data."""
 
 
-# None, though the types do not say so: who reads such a field has checked `seeds` before.
+# `None`, which the types hide: code that reads such a field has checked `seeds` before.
 PENDING: Any = None
 """Default of a field that only an experiment with a finished run has."""
 
@@ -50,7 +50,7 @@ class Spread(Result):
 
 
 class Seconds(Result):
-    """Of a seed: to the selected epoch, and in all; of all seeds: what the time went into."""
+    """Seconds of a seed, up to the selected epoch and in all; of all seeds, by phase."""
 
     to_selected: Spread
     training: Spread

@@ -172,7 +172,7 @@ def wrap_text(text: str, width: int) -> str:
 
 
 def objective_labels(front: Front, width: int) -> list[str]:
-    """Return the objectives in words; one of which no character can be shown by its number."""
+    """Return the labels of the objectives; one that the font cannot show becomes its number."""
     names = [shorten_text(measure_of(name).label, width) for name in front.names]
     return [
         name if name.strip(f"{ABSENT}… ") else f"objective {number}"

@@ -1,4 +1,4 @@
-"""Folders of runs: which one is used, which run in it may be continued, and which are there."""
+"""Choose, check, find and lock the folders of runs."""
 
 import json
 import re
@@ -201,9 +201,8 @@ def find_runs(folder: Path) -> list[Path]:
 def split_runs(folder: Path) -> tuple[list[Path], list[Path]]:
     """Return the folders of finished runs in a folder, and of those that were only begun.
 
-    The folder of a run is that run, and what is wrong with it, or with a path that is no folder, is
-    told by whoever reads it. Other folders are searched, a few levels deep, in the order of their
-    names.
+    A run folder, or a path that is no folder, is returned as it is: whoever reads it reports what
+    is wrong with it. Other folders are searched, a few levels deep, in the order of their names.
 
     >>> import tempfile
     >>> empty = Path(tempfile.mkdtemp())

@@ -43,7 +43,7 @@ class Run:
     """The result of a training: the model, its fronts, and the folder that holds them.
 
     Attributes:
-        folder: where everything is saved; of an estimator that was not, its name.
+        folder: where everything is saved; for an estimator that was not saved, its name.
         record: `run.json`: the resolved configuration, versions, timings and numbers.
         front: the test front at the selected epoch.
         front_val: the validation front at the selected epoch.
@@ -351,7 +351,7 @@ class PredictsAt(NamedTuple):
     """The preference and the threshold of predictions for which none was asked.
 
     Attributes:
-        ray: the preference of the estimator whose run it is; `None` of any other.
+        ray: the preference of the estimator whose run it is; `None` for any other run.
         threshold: the probability above which a decision between two classes is positive.
     """
 

@@ -34,6 +34,7 @@ def make_security_policy(script: str = "") -> str:
     rules += ["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
     if script:
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        # by its hash, so that text of a run that gets into the page cannot run as a script
         rules += [f"script-src 'sha256-{digest}'", "connect-src 'self'"]
     return "; ".join(rules)
 
@@ -52,6 +53,7 @@ def format_curl(address: str, path: str, data: str | None = None, *, token: bool
     """
     words = [f"curl {address}{path}"]
     if token:
+        # double quotes, so that the shell fills in the token, which is never shown
         words.append('-H "Authorization: Bearer $PARETOCOSMOS_TOKEN"')
     if data is not None:
         words.append(f"-H 'Content-Type: application/json' -d {data}")
@@ -103,6 +105,7 @@ def render_index(run: Run, example: object, address: str, *, token: bool) -> str
     """
     curl = format_curl(address, "/predict", shlex.quote(json.dumps(example)), token=token)
     if len(curl) > MAX_LETTERS:
+        # an image would fill the page, while a choice needs no input
         curl = format_curl(address, "/choose", "'{\"knee\": true}'", token=token)
     about, meanings = run.record["about"], []
     if about.get("target") is not None:
@@ -128,6 +131,7 @@ def _tabulate_front(front: Front) -> list[tuple[str, list[str]]]:
 
     A row is its head and its cells: the weights, then the objectives, then metrics.
     """
+    # `unique` drops repetitions where the front has fewer points
     indices = np.unique(np.linspace(0, len(front) - 1, MAX_POINTS).round().astype(int))
     metrics = [name for name in front.metrics if name not in (*front.names, *HIDDEN)][:MAX_METRICS]
     columns = dict(zip(front.names, front.values.T, strict=True))

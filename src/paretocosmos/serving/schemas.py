@@ -74,6 +74,8 @@ class NumberRows(Rows):
         for _ in range(self._axes):
             if not isinstance(inputs, list) or not inputs:
                 return False
+            # the nesting of the first entry tells a row from a list of rows; pydantic checks the
+            # others
             inputs = inputs[0]
         return not isinstance(inputs, list)
 
@@ -81,6 +83,7 @@ class NumberRows(Rows):
         return np.array(rows, dtype=np.float64), []
 
     def to_features(self, rows: Numbers) -> npt.NDArray[np.float32]:
+        # the service refuses numbers beyond float32 first, but the largest may round to infinity
         with np.errstate(over="ignore"):
             return rows.astype(np.float32)
 
@@ -127,6 +130,7 @@ class TableRows(Rows):
         # Plain lists: building a data frame would take longer than predicting a single row.
         numbers: list[list[float | None]] = []
         for row in rows:
+            # in the order of the fields, which is that of the table's columns
             values = list(vars(row).values())
             for index, (name, codes) in enumerate(self._codes.items(), first):
                 value = values[index]
@@ -144,6 +148,7 @@ class TableRows(Rows):
 
 
 def _warn_of_unseen(name: str, labels: set[str]) -> str:
+    # a client may send anything: labels are cut, and three are enough
     few = ", ".join(f"`{label[:40]}`" for label in sorted(labels)[:3]) + ", ..." * (len(labels) > 3)
     return (
         f"the column `{name}` has values that were not in the training rows: {few}; they are "
@@ -215,12 +220,14 @@ def make_question_model(rows: Rows, *, names: Sequence[str], most: int, threshol
     about = f"one ray for all rows or one for each, {simplex}"
 
     def is_ray(value: object) -> bool:
+        # what is no list at all counts as a ray, whose error message names what is wanted
         return not (isinstance(value, list) and value and isinstance(value[0], list))
 
     fields: dict[str, Any] = {
         "inputs": (_one_or_list(rows.row, rows.is_single, most), Field(description=rows.rule)),
         "preference": (_one_or_list(ray, is_ray, most), Field(description=about)),
     }
+    # only tables have decisions between two classes
     if rows.columns:
         rule = "the probability above which a decision is positive"
         fields["threshold"] = (PROBABILITY, Field(threshold, description=rule))
@@ -248,6 +255,7 @@ def make_criteria_model(names: Sequence[str]) -> type[BaseModel]:
     Args:
         names: the objectives and metrics.
     """
+    # an enum in the description only: `run.choose` itself refuses a wrong name, with a suggestion
     name: Any = Annotated[str, Field(json_schema_extra={"enum": list(names)})]
     bounds, weights = dict[name, Finite], list[Finite]
     by_name, by_index = "an object of names and numbers", "a list with a number per objective"
@@ -267,6 +275,8 @@ def make_criteria_model(names: Sequence[str]) -> type[BaseModel]:
         "evaluations": (count, f"a whole number from 2 to {MAX_EVALUATIONS}"),
     }
     optional: dict[str, Any] = {
-        key: (kind | None, Field(None, description=about)) for key, (kind, about) in fields.items()
+        # `None` leaves a criterion out, as in Python
+        key: (kind | None, Field(None, description=about))
+        for key, (kind, about) in fields.items()
     }
     return create_model("Criteria", __config__=STRICT, **optional)

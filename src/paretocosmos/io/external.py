@@ -188,6 +188,7 @@ def _download(remote: Remote, stream: IO[bytes], name: str) -> int:
         with progress_bar(name, total, of_bytes=True) as advance:
             while chunk := answer.read(CHUNK):
                 received += len(chunk)
+                # the length may have been left out, or wrong
                 if received > remote.most:
                     raise OSError(f"it goes on after {remote.most:,} bytes, all that are expected")
                 stream.write(chunk)

@@ -102,6 +102,7 @@ def pick_evenly(count: int, most: int) -> list[int]:
     """
     if count <= most:
         return list(range(count))
+    # scaled so that the first and the last are always among them
     return [round(index * (count - 1) / (most - 1)) for index in range(most)]
 
 

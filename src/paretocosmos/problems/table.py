@@ -89,6 +89,7 @@ def table(
         frame,
         target=target,
         task=task,
+        # a single column may be given as text
         sensitive=(sensitive,) if isinstance(sensitive, str) else sensitive,
         small_groups=small_groups,
         positive=positive,

@@ -297,10 +297,10 @@ def _decode(
                 put(decoded.row[face.number], face.pixels)
     if not decoded.sums:
         reason = next(iter(decoded.damaged.values()), None)
-        found = "none" if reason is None else f"none that can be decoded ({reason})"
+        contents = "none" if reason is None else f"none that can be decoded ({reason})"
         raise DataError(
             f"`{pictures.path}` must hold the listed pictures, such as {wanted[0]:06d}.jpg, "
-            f"found {found}: name the folder of a complete copy"
+            f"found {contents}: name the folder of a complete copy"
         )
     return decoded
 

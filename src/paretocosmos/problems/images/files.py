@@ -59,6 +59,7 @@ MNIST = Source(
 FASHION_MNIST = Source(
     "Fashion-MNIST",
     ("fashion_mnist", "FashionMNIST/raw"),
+    # plain http, as its authors offer it: the checksums protect it
     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
     (
         "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",

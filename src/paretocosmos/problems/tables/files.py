@@ -321,6 +321,7 @@ def _read_parquet(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
     try:
+        # refuses a pipe, which cannot be read from its end, where Parquet has its metadata
         check_size(path, None)
         _check_memory(path)
         frame: pd.DataFrame = pd.read_parquet(path, engine="pyarrow")

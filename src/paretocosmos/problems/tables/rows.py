@@ -171,6 +171,7 @@ def _stack_frames(
                 f"called {', '.join(absent[:3])}: give the same columns"
             )
     sizes = {key: len(frame) for key, frame in parts.items()}
+    # a single frame is not copied, since it is only read
     if len(parts) == 1:
         return parts["train"], sizes
     # one frame, so that categories and codes agree between files

@@ -175,6 +175,7 @@ class Table:
             else:
                 fills[name], moment, missing = _fit_numbers(frame[name], weight)
                 values.append(moment)
+                # that a number was missing may say something by itself
                 if missing:
                     flags[name] = _flag_moments(missing)
         means, scales = zip(*values, *flags.values(), *shares, strict=True)

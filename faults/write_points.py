@@ -115,13 +115,17 @@ def _install(strike: Strike) -> None:
     def lock_file(path: Any, *_: Any, **__: Any) -> str | None:
         return "the file of the lock is made" if str(path).endswith(".lock") else None
 
+    def locked(_handle: int, how: int) -> str | None:
+        # giving a lock back writes nothing, so that no disk is too full for it
+        return None if how & fcntl.LOCK_UN else "the lock is taken"
+
     around(os, "replace", lambda _, target: f"the rename of {called(target)}")
     around(os, "unlink", removed)
     around(os, "rmdir", removed)
     around(os, "mkdir", made)
     around(os, "fsync", lambda handle: f"the flush of {_of_handle(handle)}")
     around(os, "open", lock_file)
-    around(fcntl, "flock", lambda *_: "the lock is taken")
+    around(fcntl, "flock", locked)
     around(Path, "open", opened)
     _writing(Path, "write_bytes", at)
     _writing(checkpoint, "save_file", at, refused=SafetensorError)

@@ -106,19 +106,22 @@ def _labelled(name: str, seed: int) -> Any:
     return list(zip(texts, *labels, strict=True))
 
 
+# The default method of 0.2, which wrote the folders.
+LINEAR: dict[str, Any] = {"method": "linear"}
 MLP: dict[str, Any] = {"backbone": "mlp", "settings": {"hidden": (4,)}}
 LENET: dict[str, Any] = {"backbone": "lenet", "settings": {"kernel": 3, "batch_size": 8}}
 
 RUNS: dict[str, dict[str, Any]] = {
-    "concat": {"problem": "toy_convex", "conditioning": "concat", **MLP},
-    "film": {"problem": "toy_concave", "conditioning": "film", **MLP},
+    "concat": {"problem": "toy_convex", "conditioning": "concat", **LINEAR, **MLP},
+    "film": {"problem": "toy_concave", "conditioning": "film", **LINEAR, **MLP},
     "film-rank": {
         "problem": "toy_convex",
+        "method": "linear",
         "conditioning": "film",
         "backbone": "mlp",
         "settings": {"hidden": (4,), "rank": 1, "width": 4},
     },
-    "lora": {"problem": "toy_convex", "conditioning": "lora", **MLP},
+    "lora": {"problem": "toy_convex", "conditioning": "lora", **LINEAR, **MLP},
     "hypernet": {
         "problem": "toy_convex",
         "method": "linear",
@@ -126,8 +129,8 @@ RUNS: dict[str, dict[str, Any]] = {
         "backbone": "mlp",
         "settings": {"hidden": (3,), "width": 4},
     },
-    "transposed_conv": {"problem": "images", "conditioning": "transposed_conv", **LENET},
-    "token": {"problem": "texts", "conditioning": "token", "backbone": Reader},
+    "transposed_conv": {"problem": "images", "conditioning": "transposed_conv", **LINEAR, **LENET},
+    "token": {"problem": "texts", "conditioning": "token", "backbone": Reader, **LINEAR},
     "tilt": {"problem": "people", "settings": {"hidden": (4,), "batch_size": 32}, "epochs": 9},
     "table": {
         "problem": "people",
@@ -142,7 +145,7 @@ RUNS: dict[str, dict[str, Any]] = {
         "backbone": "mlp",
         "settings": {"hidden": (2,)},
     },
-    "own-network": {"problem": "toy_convex", "model": Joined},
+    "own-network": {"problem": "toy_convex", "model": Joined, **LINEAR},
     "separate": {
         "problem": "toy_convex",
         "method": "separate",

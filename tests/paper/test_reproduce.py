@@ -225,6 +225,7 @@ def test_a_killed_reproduction_goes_on(go: Go, recipe: Write, out: Path, tmp_pat
 import os, signal
 from pathlib import Path
 from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.runs import list_checkpoints
 
 def kill(at):
     if list_checkpoints(Path({str(begun)!r})):

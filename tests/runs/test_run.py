@@ -191,6 +191,7 @@ def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
         code = f"""
 import time
 from pathlib import Path
+from paretocosmos.runs import list_checkpoints
 from paretocosmos.training.fit import fit
 
 def wait(at):  # so that it cannot end before it is killed, however long that takes

@@ -46,7 +46,7 @@ class Choice:
 
     >>> import tempfile
     >>> from paretocosmos import fit
-    >>> run = fit("toy_convex", epochs=5, out=tempfile.mkdtemp() + "/run", report=False)
+    >>> run = fit("toy_convex", out=tempfile.mkdtemp() + "/run", report=False)
     >>> choice = run.choose(max={"first": 0.25})
     >>> choice.val["first"] <= 0.25, round(choice.test["second"], 2)  # √first + √second = 1
     (True, 0.25)

@@ -205,7 +205,7 @@ class Run:
 
         >>> import tempfile
         >>> from paretocosmos import fit
-        >>> run = fit("toy_convex", epochs=20, out=tempfile.mkdtemp() + "/run")
+        >>> run = fit("toy_convex", out=tempfile.mkdtemp() + "/run")
         >>> run.choose(max={"second": 0.42}).val["second"] <= 0.42
         True
         """

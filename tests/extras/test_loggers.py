@@ -56,7 +56,7 @@ def test_tensorboard(tmp_path: Path) -> None:
 
     run = _stopped_and_resumed("tensorboard=logs")
     (place,) = (tmp_path / "logs").iterdir()
-    assert place.name == "toy_convex-linear-1"
+    assert place.name == "toy_convex-cosmos-1"
     found = EventAccumulator(str(place)).Reload()
     reached = {one.step: one.value for one in found.Scalars("hypervolume/val")}
     assert reached == pytest.approx(_evaluations(run))
@@ -74,7 +74,7 @@ def test_tensorboard(tmp_path: Path) -> None:
     assert float(lines[2].split(" | ")[2]) == pytest.approx(run.front.values[0, 0], rel=1e-3)
     fit("toy_convex", epochs=1, out="other", callbacks=[make_logger("tensorboard=logs")])
     names = sorted(one.name for one in (tmp_path / "logs").iterdir())
-    assert names == ["toy_convex-linear-1", "toy_convex-linear-1-2"]
+    assert names == ["toy_convex-cosmos-1", "toy_convex-cosmos-1-2"]
 
 
 def _records(path: Path) -> Iterator[bytes]:
@@ -148,7 +148,7 @@ def test_mlflow(tmp_path: Path) -> None:
     client = MlflowClient(tracking_uri=store)
     experiment = client.get_experiment_by_name("paretocosmos")
     (found,) = client.search_runs([experiment.experiment_id])
-    assert (found.info.run_name, found.info.status) == ("toy_convex-linear-1", "FINISHED")
+    assert (found.info.run_name, found.info.status) == ("toy_convex-cosmos-1", "FINISHED")
 
     def history(name: str) -> dict[int, float]:
         return {one.step: one.value for one in client.get_metric_history(found.info.run_id, name)}

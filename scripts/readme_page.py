@@ -51,7 +51,7 @@ def why() -> Iterator[str]:
     )
     yield (
         f"- **A preference you can rely on.** More weight on a goal lowers its loss: on {len(ONE_PIECE)} analytic fronts the rank correlation is "
-        f"at least {order:.2f}. The loss as published reverses it."
+        f"at least {order:.2f}, where the loss as published reverses it."
     )
     yield (
         "- **For the price of one training.** A step of COSMOS as published on EfficientNet-B4 takes "

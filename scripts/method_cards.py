@@ -1,118 +1,16 @@
-"""The cards of docs/methods.md: from the methods' docstrings, and what was measured of each."""
+"""Tables of the baselines: what was measured of each method."""
 
-import inspect
 import json
-import re
-import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from paretocosmos import registry
-from paretocosmos.config.settings import describe_pair, get_pairs, get_paper_settings
 from paretocosmos.paper.published import get_paper_row
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 PROBLEMS = {"adult": "Adult", "compas": "COMPAS", "default_credit": "Default"}
 ORDER = ("cosmos", "phn_ls", "phn_epo", "pareto_mtl", "mgda", "single_task", "uniform")
-
-
-def cards() -> str:
-    """docs/methods.md."""
-    parts = [
-        "# Methods",
-        "",
-        "A method turns rays and losses into weights of the losses; `--method NAME` chooses one, and",
-        "`paretocosmos compare PROBLEM --methods A,B` trains several. Written by `make docs` from their",
-        "docstrings and from `results/`.",
-        "",
-        *steps(),
-        "",
-    ]
-    names = [*ORDER, *(name for name in registry.names("methods") if name not in ORDER)]
-    for name in names:
-        parts += [f"## {name}", "", *card(name), ""]
-    return "\n".join(parts)
-
-
-def card(name: str) -> Iterator[str]:
-    """One method, or one of the paper's pairs."""
-    if name in get_pairs():
-        about = describe_pair(name)
-        method, conditioning = get_pairs()[name]
-        yield about["summary"]
-        yield ""
-        yield f"The method `{method}` with the conditioning `{conditioning}`."
-        facts = {key: about[key] for key in ("cost", "use", "avoid", "paper")}
-        own = get_paper_settings("", name)
-        kept = [*settings("methods", method, own), *settings("conditioning", conditioning, own)]
-        kept += [f"`learning_rate={own['learning_rate']}`", "no schedule"]
-    else:
-        text = inspect.getdoc(registry.find("methods", name)) or ""
-        summary, formula, body, facts = taken_apart(text)
-        yield from (summary, "", "```math", formula, "```")
-        wrapped = textwrap.wrap(body, 110, break_long_words=False, break_on_hyphens=False)
-        yield from ["", *wrapped] if wrapped else []
-        kept = settings("methods", name)
-    yield ""
-    yield "| | |"
-    yield "|---|---|"
-    yield f"| cost of a step | {facts['cost']}{measured(name)} |"
-    yield f"| use | {facts['use']} |"
-    yield f"| avoid | {facts['avoid']} |"
-    yield f"| paper | {facts['paper']} |"
-    yield f"| settings | {', '.join(kept) or 'none'} |"
-    if name not in get_pairs():
-        example = (inspect.getdoc(registry.find("methods", name)) or "").partition("\n>>> ")[2]
-        yield from ("", "```pycon", f">>> {example.rstrip()}", "```")
-
-
-def taken_apart(text: str) -> tuple[str, str, str, dict[str, str]]:
-    """A method's docstring: summary, formula, the rest, and what is said of cost and use."""
-    text = text.partition("\n>>> ")[0].partition("\nArgs:")[0].strip()
-    summary, _, rest = text.partition("\n\n")
-    formula = re.search(r"\.\. math:: (.+?)\n\n", rest, re.DOTALL)
-    assert formula is not None
-    rest = " ".join(rest.replace(formula[0], "").split())
-    cost = re.search(r"Cost: (.+?)\. (?=Use )", rest)
-    use = re.search(r"Use (.+?); avoid (.+?)\.(?= Paper:|$)", rest)
-    paper = re.search(r"Paper: (.+)\.$", rest)
-    assert cost is not None
-    assert use is not None
-    assert paper is not None
-    for found in (cost, use, paper):
-        rest = rest.replace(found[0], "")
-    facts = {"cost": cost[1], "use": use[1], "avoid": use[2], "paper": paper[1]}
-    return summary, " ".join(formula[1].split()), " ".join(rest.split()), facts
-
-
-def settings(kind: str, name: str, own: Mapping[str, Any] | None = None) -> list[str]:
-    """What can be set, with defaults."""
-    every = registry.parameters(registry.find(kind, name)).values()
-    return [f"`{one.name}={(own or {}).get(one.name, one.default)}`" for one in every]
-
-
-def measured(name: str) -> str:
-    """How long a step takes beside COSMOS's."""
-    steps = load("methods.json")["steps"]
-    if name not in steps or name == "cosmos":
-        return ""
-    own = steps[name]
-    networks = f" for all {own['networks']} networks together" if own["networks"] > 1 else ""
-    return f"; measured, {own['ratio']:.1f} times the time of COSMOS's{networks}"
-
-
-def steps() -> Iterator[str]:
-    """Time per step of every method."""
-    found = load("methods.json")
-    yield f"| Multi-MNIST, one {found['machine']['device']} | networks | parameters | step | times COSMOS's |"
-    yield "|---|---|---|---|---|"
-    for name, one in found["steps"].items():
-        yield (
-            f"| {name} | {one['networks']} | {one['parameters']:,} | {one['step'] * 1e6:.0f} us | "
-            f"{one['ratio']:.2f} |"
-        )
 
 
 def cell(problem: str, method: str, *, protocol: str = "paper", other: bool = False) -> Any:

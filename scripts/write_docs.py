@@ -33,16 +33,15 @@ from method_cards import (  # noqa: E402
     baselines_cost,
     baselines_note,
     baselines_table,
-    cards,
     trainings_table,
 )
 from promises_page import promises_page  # noqa: E402
 from quantiles_page import draw_quantiles, quantiles_table  # noqa: E402
 from rate_distortion_page import draw_rate_distortion, slider  # noqa: E402
 from readme_page import fill  # noqa: E402
+from reference_pages import KINDS, write_reference_page  # noqa: E402
 from reproduction_page import draw_reproduction, reproduction_page, reproduction_short  # noqa: E402
 from robustness_page import draw_robustness, robustness_table  # noqa: E402
-from things_page import CARDS, cards_of, things  # noqa: E402
 from using_page import (  # noqa: E402
     constraint_note,
     constraint_table,
@@ -118,11 +117,9 @@ def texts() -> dict[str, str]:
         "README.md": fill(readme),
         "docs/results.md": results(),
         "docs/cli.md": cli(),
-        "docs/things.md": things(),
-        **{f"docs/cards/{kind}.md": cards_of(kind) for kind in CARDS},
+        **{f"docs/reference/{kind}.md": write_reference_page(kind) for kind in KINDS},
         "docs/gallery.md": gallery(),
         "docs/gallery/rate_distortion.html": slider(),
-        "docs/methods.md": cards(),
         "docs/reproduction.md": reproduction_page(),
         "docs/promises.md": promises_page(),
     }
@@ -209,7 +206,7 @@ def results() -> str:
             "",
             "## Every method",
             "",
-            "`python -m benchmarks.baselines`, on a CPU, five seeds trained together; [what each method does](methods.md).",
+            "`python -m benchmarks.baselines`, on a CPU, five seeds trained together; [what each method does](reference/methods.md).",
             "",
             *baselines_table(),
             "",

@@ -1,0 +1,205 @@
+"""docs/reference/: one page for each kind of building block, written from the docstrings."""
+
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from paretocosmos import registry
+from paretocosmos.config.settings import describe_pair, get_pairs, get_paper_settings
+
+__all__ = ["KINDS", "write_card", "write_reference_page"]
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+KINDS = {
+    "problems": "A problem is data, objectives and a reference point. `paretocosmos train NAME` or `load_problem(NAME)` takes one.",
+    "methods": "A method turns preferences and losses into weights of the losses. `--method NAME` chooses one, and `paretocosmos compare PROBLEM --methods A,B` trains several.",
+    "conditioning": "A conditioning is how the preference enters a network. `fit(..., conditioning=NAME)` or [`condition`](../howto/own_network.md) takes one.",
+    "backbones": "A backbone is a network without a preference. `--backbone NAME` takes one.",
+    "objectives": "An objective is a loss to train on and a score to report. They live in `paretocosmos.objectives`.",
+}
+TITLES = {"conditioning": "Conditionings"}
+Row = tuple[str, str, str]  # a setting's name, its default and its meaning
+
+
+def write_reference_page(kind: str) -> str:
+    """Return the page of a kind: what all of them share, then a card for each."""
+    shared = _find_shared_settings(kind)
+    parts = [f"# {TITLES.get(kind, kind.capitalize())}", "", KINDS[kind], ""]
+    parts.append("Written by `make docs` from the docstrings, which also have an example each.")
+    parts.append("")
+    if kind == "methods":
+        parts += [*_write_step_times(), ""]
+    if shared:
+        parts += ["## Settings that several share", "", *_write_settings(shared), ""]
+    for name in registry.names(kind):
+        parts += [f"## {name}", "", *write_card(kind, name, shared)]
+    for name in get_pairs() if kind == "methods" else ():
+        parts += [f"## {name}", "", *_write_pair_card(name)]
+    return "\n".join(parts)
+
+
+def write_card(kind: str, name: str, shared: list[Row] | None = None) -> Iterator[str]:
+    """Yield the lines of a card: its docstring, then a table of the settings of its own."""
+    text = inspect.getdoc(registry.find(kind, name)) or ""
+    text = text.partition("\n>>> ")[0].partition("\nArgs:\n")[0].strip()
+    if kind == "methods":
+        yield from _write_method_text(name, text)
+    else:
+        yield _to_markdown(text)
+    yield ""
+    rows = _list_settings(kind, name)
+    common = [row for row in rows if row in (shared or ())]
+    if particular := [row for row in rows if row not in common]:
+        yield from (*_write_settings(particular), "")
+    if common:
+        also = "Also" if particular else "Settings"
+        yield from (f"{also}: {', '.join(f'`{key}`' for key, *_ in common)} (above).", "")
+
+
+def _find_shared_settings(kind: str) -> list[Row]:
+    """Return the settings that three or more of a kind have with the same words."""
+    rows = [row for name in registry.names(kind) for row in _list_settings(kind, name)]
+    by_name = {row[0]: row for row in sorted(rows, key=rows.count)}  # the most frequent words win
+    keys = dict.fromkeys(key for key, *_ in rows)  # in the order of the first card
+    return [by_name[key] for key in keys if rows.count(by_name[key]) >= 3]
+
+
+def _list_settings(kind: str, name: str) -> list[Row]:
+    thing = registry.find(kind, name)
+    meanings = _read_meanings(thing)
+    return [
+        (
+            key,
+            "required"
+            if parameter.default is inspect.Parameter.empty
+            else f"`{parameter.default!r}`",
+            meanings.get(key, ""),
+        )
+        for key, parameter in registry.parameters(thing).items()
+    ]
+
+
+def _write_settings(rows: list[Row]) -> Iterator[str]:
+    yield from ("| setting | default | meaning |", "|---|---|---|")
+    for key, default, meaning in rows:
+        yield f"| `{key}` | {default} | {meaning} |"
+
+
+def _read_meanings(thing: object) -> dict[str, str]:
+    """Return what docstrings say of arguments, those of base classes included."""
+    meanings: dict[str, str] = {}
+    for owner in reversed(thing.__mro__ if inspect.isclass(thing) else (thing,)):
+        meanings |= parse_arguments(inspect.cleandoc(owner.__doc__ or ""))
+    return meanings
+
+
+def parse_arguments(docstring: str) -> dict[str, str]:
+    r"""Return the arguments of a Google-style docstring and their meanings.
+
+    >>> parse_arguments("Sum.\n\nArgs:\n    a: first,\n        and more.\n    b: second.\n")
+    {'a': 'first, and more.', 'b': 'second.'}
+    """
+    section = docstring.partition("\nArgs:\n")[2].partition("\n\n")[0]
+    pairs = re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", section, re.MULTILINE)
+    return {name: _to_markdown(" ".join(text.split())).replace("|", "\\|") for name, text in pairs}
+
+
+def _write_method_text(name: str, text: str) -> Iterator[str]:
+    """Yield a method's formula and text, and its cost and use as a table."""
+    summary, _, rest = text.partition("\n\n")
+    formula = re.search(r"\.\. math:: (.+?)\n\n", rest, re.DOTALL)
+    assert formula is not None
+    rest = " ".join(rest.replace(formula[0], "").split())
+    cost = re.search(r"Cost: (.+?)\. (?=Use )", rest)
+    use = re.search(r"Use (.+?); avoid (.+?)\.(?= Paper:|$)", rest)
+    paper = re.search(r"Paper: (.+)\.$", rest)
+    assert cost is not None
+    assert use is not None
+    assert paper is not None
+    for match in (cost, use, paper):
+        rest = rest.replace(match[0], "")
+    yield from (summary, "", "```math", " ".join(formula[1].split()), "```", "")
+    if rest.split():
+        yield from (*textwrap.wrap(" ".join(rest.split()), 110, break_on_hyphens=False), "")
+    yield from _write_facts(
+        {
+            "cost of a step": cost[1] + _describe_measured_step(name),
+            "use": use[1],
+            "avoid": use[2],
+            "paper": paper[1],
+        }
+    )
+
+
+def _write_pair_card(name: str) -> Iterator[str]:
+    """Yield the card of a method together with a conditioning, such as PHN-LS."""
+    facts = describe_pair(name)
+    method, conditioning = get_pairs()[name]
+    values = get_paper_settings("", name)
+    settings = {
+        key: values.get(key, default.strip("`"))
+        for kind, part in (("methods", method), ("conditioning", conditioning))
+        for key, default, _ in _list_settings(kind, part)
+    }
+    settings["learning_rate"] = values["learning_rate"]
+    yield from (facts["summary"], "")
+    yield from (f"The method `{method}` with the conditioning `{conditioning}`.", "")
+    yield from _write_facts(
+        {
+            "cost of a step": facts["cost"] + _describe_measured_step(name),
+            **{key: facts[key] for key in ("use", "avoid", "paper")},
+            "settings": ", ".join(f"`{key}={value}`" for key, value in settings.items()),
+        }
+    )
+    yield ""
+
+
+def _write_facts(facts: Mapping[str, str]) -> Iterator[str]:
+    yield from ("| | |", "|---|---|")
+    for key, text in facts.items():
+        yield f"| {key} | {text} |"
+
+
+def _describe_measured_step(name: str) -> str:
+    """Say how long a step takes beside COSMOS's, where it was measured."""
+    step = _load("methods.json")["steps"].get(name)
+    if step is None or name == "cosmos":
+        return ""
+    networks = f" for all {step['networks']} networks together" if step["networks"] > 1 else ""
+    return f"; measured, {step['ratio']:.1f} times the time of COSMOS's{networks}"
+
+
+def _write_step_times() -> Iterator[str]:
+    """Yield a table with the time of a step of each method."""
+    results = _load("methods.json")
+    device = results["machine"]["device"]
+    yield f"| Multi-MNIST, one {device} | networks | parameters | step | times COSMOS's |"
+    yield "|---|---|---|---|---|"
+    for name, step in results["steps"].items():
+        yield (
+            f"| {name} | {step['networks']} | {step['parameters']:,} | {step['step'] * 1e6:.0f} us | "
+            f"{step['ratio']:.2f} |"
+        )
+
+
+def _load(name: str) -> Any:
+    return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+
+
+def _to_markdown(text: str) -> str:
+    """Turn two backticks into one, and a formula into a block.
+
+    >>> _to_markdown("a ``b`` c")
+    'a `b` c'
+    """
+    text = re.sub(
+        r"\.\. math:: (.+?)(?=\n\n|\Z)",
+        lambda match: f"```math\n{' '.join(match[1].split())}\n```",
+        text,
+        flags=re.DOTALL,
+    )
+    return text.replace("``", "`") if "```" not in text else re.sub(r"(?<!`)``(?!`)", "`", text)

@@ -45,7 +45,6 @@ GOOD: dict[str, Words] = {
     "demo": ("demo",),
     "list": ("list",),
     "train": ("train", "toy_convex", "--epochs", "1"),
-    "watch": ("watch", RUN, "--no-open"),
     "evaluate": ("evaluate", RUN),
     "choose": ("choose", RUN),
     "predict": ("predict", RUN, PEOPLE, "--ray", "0.5,0.5"),
@@ -55,7 +54,6 @@ GOOD: dict[str, Words] = {
     "reproduce": ("reproduce", "intuition", "--only", "linear", "--epochs", "1"),
     "report": ("report", "table_1", "--out", f"{GROUND}/empty_folder"),
     "serve": ("serve", RUN, "--port", "0"),
-    "sign": ("sign", RUN, "--key", f"{GROUND}/key"),
 }
 """What a bad option is added to; alone it would be right."""
 
@@ -212,9 +210,6 @@ BAD: dict[str, Words] = {
     "max_bytes": (*NO_WHOLE, "-1", "0"),
     "timeout": (*NO_NUMBER, "nan", "inf", "0", "-1", "1e9"),
     "onnx": _at(BAD_PATHS),
-    "key": _at(BAD_PATHS),
-    "sign": _at(BAD_PATHS),
-    "verify": _at((*BAD_PATHS, "key.pub")),
     "data": _at(NO_PLACE),
     "changes": (
         *("", "=", "=1", "epochs", "epochs=x", "epochs=nan", "epochs=0", "nobody=1", "hidden=-1"),
@@ -461,12 +456,6 @@ def _by_hand() -> Iterator[Line]:
         ("reproduce", "table_1", "--out", "~nosuch_user/x", "--epochs", "1"),
         ("explore", RUN, "--no-open", "--out", "~nosuch_user/page.html"),
         ("export", RUN, "--out", "~nosuch_user/model.onnx"),
-        ("watch",),
-        ("watch", RUN, "--open"),
-        ("watch", f"{GROUND}/missing", "--no-open"),
-        ("watch", f"{GROUND}/empty_folder", "--no-open"),
-        ("watch", f"{GROUND}/a_file", "--no-open"),
-        ("watch", "n" * 300, "--no-open"),
         ("serve",),
         ("serve", RUN, "--host", "0.0.0.0"),
         ("serve", RUN, "--host", "192.0.2.1", "--token", "x" * 20),

@@ -11,9 +11,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 __all__ = [
     "BAD_PATHS",
     "BAD_RECIPES",
@@ -119,7 +116,6 @@ def create_files(folder: Path) -> None:
     with suppress(ImportError):  # without it no Parquet file is read either
         _write_parquet_bombs(folder)
     (folder / "a_file").write_text("nothing\n")
-    _write_keys(folder / "key")
     (folder / "empty_folder").mkdir()
     os.mkfifo(folder / "pipe")
     with socket.socket(socket.AF_UNIX) as sock:
@@ -187,14 +183,3 @@ def list_files(folder: Path) -> dict[str, tuple[int, int]]:
             known = (about.st_size, about.st_mtime_ns) if plain else (0, 0)
             found[str(path.relative_to(folder))] = known
     return found
-
-
-def _write_keys(private: Path) -> None:
-    """Write a valid pair of keys, with which no run is signed."""
-    key = Ed25519PrivateKey.generate()
-    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    private.write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    private.with_suffix(".pub").write_bytes(public)

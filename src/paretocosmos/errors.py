@@ -26,7 +26,6 @@ __all__ = [
     "MissingExtraError",
     "ParetoCosmosError",
     "RunError",
-    "SignatureError",
     "UntrustedError",
     "WeightsWarning",
     "cannot_use",
@@ -93,10 +92,6 @@ class UntrustedError(RunError):
 
     packages: tuple[str, ...] = ()
     """The packages that would have to be trusted."""
-
-
-class SignatureError(RunError):
-    """A run that is not signed by whom the caller asked for, or not as it was signed."""
 
 
 class LostProcessError(RunError):

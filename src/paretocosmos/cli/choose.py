@@ -70,13 +70,12 @@ def choose(
     data: options.MovedData = None,
     device: options.RunDevice = "cpu",
     trust: options.Trust = None,
-    verify: options.Verify = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Choose a point of a RUN: the best under a constraint, the knee, or one near given values."""
     # first, while nothing but the options is local
     arguments = locals()
-    run = load_run(folder, trust=trust or (), verify=verify, device=device)
+    run = load_run(folder, trust=trust or (), device=device)
     with warnings_as_notes():
         # inside, since reading data may warn, too
         problem = run.problem(data=data)

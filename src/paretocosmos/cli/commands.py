@@ -44,11 +44,6 @@ GROUPS: dict[str, dict[str, Entry]] = {
             "Train several methods: one table, one picture.",
             ("compare compas", "compare adult --methods linear,cosmos --seeds 1,2,3"),
         ),
-        "watch": Entry(
-            "watch:watch",
-            "Watch a training on a web page while it runs.",
-            ("watch RUN", "watch runs/adult"),
-        ),
     },
     "Decide": {
         "explore": Entry(
@@ -85,11 +80,6 @@ GROUPS: dict[str, dict[str, Entry]] = {
             "serve:serve",
             "Serve predictions at any preference over HTTP.",
             ("serve RUN", "serve RUN --port 8080"),
-        ),
-        "sign": Entry(
-            "sign:sign",
-            "Sign finished runs, so that others can verify them.",
-            ("sign RUN --key signing.key", "sign runs/a runs/b --key signing.key"),
         ),
     },
     "The paper": {

@@ -24,7 +24,6 @@ from paretocosmos.cli.options import (
     RunFolder,
     Separator,
     Trust,
-    Verify,
     parse_numbers,
 )
 from paretocosmos.cli.results import find_plain_metrics, get_measures, suggest_choice
@@ -65,13 +64,12 @@ def evaluate(
     encoding: Encoding = None,
     device: RunDevice = "cpu",
     trust: Trust = None,
-    verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a RUN again: reproduce its front, or use other rays, splits or rows."""
     if ray and rays is not None:
         raise ConfigurationError("--ray and --rays exclude each other: give one of them")
-    run = load_run(folder, trust=trust or (), verify=verify, device=device)
+    run = load_run(folder, trust=trust or (), device=device)
     with warnings_as_notes():
         table_format = {"separator": separator, "decimal": decimal, "encoding": encoding}
         problem, rows_name = _load_problem(run, data, split, table_format)

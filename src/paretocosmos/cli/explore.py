@@ -21,7 +21,6 @@ from paretocosmos.cli.options import (
     RunFolders,
     Threshold,
     Trust,
-    Verify,
 )
 from paretocosmos.cli.results import suggest_choice
 from paretocosmos.errors import ConfigurationError
@@ -47,7 +46,6 @@ def explore(
     data: MovedData = None,
     device: RunDevice = "cpu",
     trust: Trust = None,
-    verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
     """Explore the trade-off in the browser: the fronts of one or several RUNs on one page.
@@ -58,7 +56,7 @@ def explore(
     from paretocosmos.explorer import build_page_model, write_report
 
     run_folders = [path for folder in folders for path in _find_finished(folder)]
-    runs = [load_run(path, trust=trust or (), verify=verify, device=device) for path in run_folders]
+    runs = [load_run(path, trust=trust or (), device=device) for path in run_folders]
     # before the evaluation, which takes a while
     page = None if out is None else _check_page(out)
     with warnings_as_notes(), status("evaluating the runs"):

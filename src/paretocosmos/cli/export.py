@@ -12,7 +12,7 @@ from paretocosmos.cli.console import (
     print_markup,
     print_next_command,
 )
-from paretocosmos.cli.options import AsJson, RunFolder, Threshold, Trust, Verify
+from paretocosmos.cli.options import AsJson, RunFolder, Threshold, Trust
 from paretocosmos.export import Exported, Format
 from paretocosmos.export import export as export_run
 from paretocosmos.io.progress import status
@@ -29,11 +29,10 @@ def export(
     ] = None,
     threshold: Threshold = None,
     trust: Trust = None,
-    verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a RUN as one file with the inputs x and preference, and a model card beside it."""
-    run = load_run(folder, trust=trust or (), verify=verify)
+    run = load_run(folder, trust=trust or ())
     with status("exporting the network, and comparing it with PyTorch"):
         # `export` checks the format, with a sentence that names the right ones
         exported = export_run(run, format=cast(Format, form), out=out, threshold=threshold)

@@ -127,13 +127,6 @@ Trust = Annotated[
         callback=_parse_trust,
     ),
 ]
-Verify = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="PUBKEY",
-        help="Open a run only if it is signed by the private key of this public key.",
-    ),
-]
 LogTo = Annotated[
     list[str] | None,
     typer.Option(

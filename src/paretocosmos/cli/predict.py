@@ -59,7 +59,6 @@ def predict(
     data: options.MovedData = None,
     device: options.RunDevice = "cpu",
     trust: options.Trust = None,
-    verify: options.Verify = None,
 ) -> None:
     """Predict the rows of a table with a RUN, at a given or chosen trade-off.
 
@@ -78,7 +77,7 @@ def predict(
     # before anything is loaded: nobody wants to wait for this
     if out is not None and out.exists():
         raise RunError(f"`{out}` exists: choose another name with --out")
-    run = load_run(folder, trust=trust or (), verify=verify, device=device)
+    run = load_run(folder, trust=trust or (), device=device)
     if run.table is None:
         raise ConfigurationError(
             f"`{folder}` was not trained on a table, so it cannot predict rows"

@@ -15,7 +15,7 @@ from paretocosmos.cli.console import (
     print_note,
     print_path,
 )
-from paretocosmos.cli.options import AsJson, Trust, Verify, format_options, parse_seeds
+from paretocosmos.cli.options import AsJson, Trust, format_options, parse_seeds
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import path_exists, user_path
 from paretocosmos.paper.recipe import load_recipe
@@ -41,7 +41,6 @@ def report(
         int | None, typer.Option(help="Report on the rehearsal with so many epochs.")
     ] = None,
     trust: Trust = None,
-    verify: Verify = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare reproduced results with the paper's, in Markdown, HTML, JSON and figures."""
@@ -63,7 +62,7 @@ def report(
         )
     parsed_seeds = parse_seeds(seeds)
     results = [
-        collect_results(item.with_seeds(parsed_seeds), folder, trust=trust or (), verify=verify)
+        collect_results(item.with_seeds(parsed_seeds), folder, trust=trust or ())
         for item in recipes
     ]
     # all recipes of a reproduction or of a rehearsal have the same root

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from paretocosmos.cli.console import print_note
-from paretocosmos.cli.options import MovedData, RunDevice, RunFolder, Trust, Verify
+from paretocosmos.cli.options import MovedData, RunDevice, RunFolder, Trust
 from paretocosmos.io.progress import close_display
 from paretocosmos.serving import Settings
 from paretocosmos.serving import serve as serve_run
@@ -30,7 +30,6 @@ def serve(
     data: MovedData = None,
     device: RunDevice = "cpu",
     trust: Trust = None,
-    verify: Verify = None,
     max_rows: Annotated[int, typer.Option(help="The most rows of a request.")] = Settings.max_rows,
     max_bytes: Annotated[
         int, typer.Option(help="The most bytes of a request.")

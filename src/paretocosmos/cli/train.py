@@ -1,24 +1,18 @@
 """`paretocosmos train`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from paretocosmos.cli import options
 from paretocosmos.cli.console import print_json, warnings_as_notes
 from paretocosmos.cli.summary import print_run, print_runs, summarize_run
-from paretocosmos.cli.watch import watch_training
-from paretocosmos.io.signatures import read_private_key
 from paretocosmos.runs.run import Run
-from paretocosmos.runs.signing import sign_run
 from paretocosmos.runtime.device import convert_sigterm
 from paretocosmos.runtime.launch import launched_rank
 from paretocosmos.training.fit import fit
 from paretocosmos.training.progress import show_bars
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
 def train(
@@ -74,12 +68,6 @@ def train(
     precision: options.Precision = "tf32",
     deterministic: options.Deterministic = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show the training on a page, to this machine only.")
-    ] = False,
-    sign: Annotated[
-        Path | None, typer.Option(metavar="KEY", help="Sign the run with this Ed25519 private key.")
-    ] = None,
     log_to: options.LogTo = None,
     as_json: options.AsJson = False,
     changes: options.Changes = None,
@@ -88,8 +76,6 @@ def train(
     # first, while nothing but the options is local
     arguments = locals()
     settings = options.collect_settings(arguments)
-    # read before training: a mistake that shows up hours later would be too late
-    key = None if sign is None else read_private_key(sign)
     folders: list[Path] = []
     # `--seeds 1` is a list, too, with a folder per seed
     several = seeds is not None
@@ -100,8 +86,6 @@ def train(
             warnings_as_notes(),
             # it fills `folders`, which Ctrl-C needs, as the training goes on
             show_bars(folders, quiet=as_json, log=True),
-            # one page, of the first process
-            watch_training(folders, wanted=watch and not launched_rank(), several=several),
         ):
             plan = options.collect_plan(arguments)
             parsed_seeds = options.parse_seeds(seeds)
@@ -109,7 +93,8 @@ def train(
             runs: list[Run] = result if several else [result]
             if launched_rank():  # the first of several processes draws and prints
                 return
-            _save_extras(runs, key)
+            for run in runs:
+                options.save_picture(run)
     except KeyboardInterrupt:
         # several seeds have a folder each, inside the one to continue
         folder = (folders[-1].parent if several else folders[-1]) if folders else out
@@ -119,11 +104,3 @@ def train(
         print_json([summarize_run(run) for run in runs]) if as_json else print_runs(runs)
     else:
         print_json(summarize_run(runs[0])) if as_json else print_run(runs[0])
-
-
-def _save_extras(runs: list[Run], key: "Ed25519PrivateKey | None") -> None:
-    """Draw the front of every run, and sign the run."""
-    for run in runs:
-        options.save_picture(run)
-        if key is not None:
-            sign_run(run.folder, key)

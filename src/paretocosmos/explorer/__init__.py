@@ -2,7 +2,7 @@
 
 `evaluate_page` evaluates runs, `predictions` reads and counts predicted classes, `page_model`
 holds the result, `serialize` writes it as one file, and `pages` shows that file in a browser or a
-notebook. `live` serves the page of a training while it runs.
+notebook.
 """
 
 from paretocosmos.explorer.evaluate_page import build_page_model

@@ -294,24 +294,6 @@ def lock_folder(folder: Path) -> Iterator[None]:
                 (folder / LOCK).unlink()
 
 
-def is_locked(folder: Path) -> bool:
-    """Return True if a living process keeps others from a folder.
-
-    >>> import tempfile
-    >>> is_locked(Path(tempfile.mkdtemp()))
-    False
-    """
-    if not (folder / LOCK).exists():  # which a lock would create
-        return False
-    try:
-        with FileLock(folder / LOCK, blocking=False):
-            return False
-    except Timeout:
-        return True
-    except OSError:
-        return False
-
-
 def user_path(path: str | Path) -> Path:
     """Return a path that a user gave, with the home folder instead of `~`.
 

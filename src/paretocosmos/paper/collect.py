@@ -5,14 +5,13 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
 from paretocosmos.errors import DataError, RunError
 from paretocosmos.io.files import read_json
-from paretocosmos.io.signatures import read_public_key
 from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.paper.claims import judge_ablation, judge_convergence, judge_fronts
 from paretocosmos.paper.compare import compare_to_paper
@@ -41,9 +40,6 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import span
 from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.runs.record import list_validation_fronts
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 FORMAT = 1
 """Raised when a file of today could not be read by yesterday's code."""
@@ -80,26 +76,21 @@ JUDGES: dict[str, Callable[[Sequence[ExperimentResult]], list[ClaimResult]]] = {
 }
 
 
-def collect_results(
-    recipe: Recipe, out: Path, *, trust: Collection[str] = (), verify: str | Path | None = None
-) -> RecipeResult:
+def collect_results(recipe: Recipe, out: Path, *, trust: Collection[str] = ()) -> RecipeResult:
     """Collect the numbers of a recipe from its run folders.
 
     Args:
         recipe: with the seeds and epochs that were asked for.
         out: the folder of the reproduction.
         trust: packages and modules whose code its runs may name.
-        verify: the file of the public key that all of its runs must be signed with.
     """
-    # read once, and before any run, so that a wrong path is reported first
-    key = None if verify is None else read_public_key(verify)
     trust = check_trust(trust)
     experiments = []
     for experiment in recipe.experiments:
         # the fronts of a hundred epochs would make every other file needlessly large
         course = recipe.shows == "convergence"
         try:
-            result = collect_experiment(experiment, out, course=course, trust=trust, verify=key)
+            result = collect_experiment(experiment, out, course=course, trust=trust)
         except ValidationError as error:  # of a record, whose machine and versions may be anything
             raise RunError(
                 f"`{experiment.folder(out)}` has a record that cannot be reported "
@@ -197,7 +188,6 @@ def collect_experiment(
     *,
     course: bool = False,
     trust: Collection[str] = (),
-    verify: "Ed25519PublicKey | None" = None,
 ) -> ExperimentResult:
     """Collect the result of an experiment; numbers are means over its seeds.
 
@@ -210,10 +200,9 @@ def collect_experiment(
         out: the folder of the reproduction.
         course: whether to keep the validation fronts of some epochs.
         trust: packages whose code its runs may name.
-        verify: the key that they must be signed with.
     """
     # a damaged run does not hide the others: its seed counts as missing, with the reason
-    runs_by_seed, damage = read_finished_runs(experiment, out, trust, verify)
+    runs_by_seed, damage = read_finished_runs(experiment, out, trust)
     status = read_saved_status(experiment.folder(out))
     fields: dict[str, Any] = {
         "name": experiment.name,

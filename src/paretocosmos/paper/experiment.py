@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapp
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paretocosmos import registry
 from paretocosmos._version import __version__
@@ -23,7 +23,6 @@ from paretocosmos.errors import (
     FrontWarning,
     ParetoCosmosError,
     RunError,
-    SignatureError,
     UntrustedError,
 )
 from paretocosmos.io.files import (
@@ -44,10 +43,6 @@ from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.runs.checkpoint import clean_run_folder
 from paretocosmos.runs.record import KINDS, check_files, read_record
 from paretocosmos.training.fit import Progress, fit
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
 
 # A bug in one of a hundred experiments must not be lost on the terminal.
 LOG = "error.log"
@@ -340,7 +335,7 @@ def find_finished_seeds(
 
 
 def read_finished_runs(
-    experiment: Experiment, out: Path, trust: Collection[str], verify: "Ed25519PublicKey | None"
+    experiment: Experiment, out: Path, trust: Collection[str]
 ) -> tuple[dict[int, FinishedRun], str | None]:
     """Read the finished runs of an experiment by seed, and say why one cannot be read.
 
@@ -348,7 +343,6 @@ def read_finished_runs(
         experiment: the experiment.
         out: the folder of the reproduction.
         trust: packages whose code its runs may name.
-        verify: the key that they must be signed with.
     """
     runs: dict[int, FinishedRun] = {}
     problem = None
@@ -356,14 +350,14 @@ def read_finished_runs(
         try:
             if not (folder / "run.json").exists():
                 continue
-            record = read_run_record(folder, experiment, trust, verify)
+            record = read_run_record(folder, experiment, trust)
             mismatches = "; ".join(find_differences(record, experiment))
             if mismatches:
                 problem = f"`{folder}` holds a run with other settings ({mismatches})"
             elif record["status"] == "finished":
                 test, val = (Front.from_dict(read_json(folder / name)) for name in FRONTS)
                 runs[seed] = FinishedRun(record, test, val)
-        except (SignatureError, UntrustedError):
+        except UntrustedError:
             raise
         except (RunError, DataError) as error:
             problem = str(error)
@@ -382,15 +376,14 @@ def read_run_record(
     folder: Path,
     experiment: Experiment,
     trust: Collection[str],
-    verify: "Ed25519PublicKey | None" = None,
 ) -> Record:
     """Read the record of a run, and check the digests of its fronts."""
     try:
         allowed = (*trust, *modules_of([experiment.problem, experiment.method]))
-        record = read_record(folder, trust=allowed, verify=verify)
+        record = read_record(folder, trust=allowed)
         # the model is not read here, and may be gigabytes
         check_files(folder, record, FRONTS)
-    except (SignatureError, UntrustedError):
+    except UntrustedError:
         raise
     except RunError as error:
         raise RunError(f"{error}; remove `{folder}` and start again to train it again") from error

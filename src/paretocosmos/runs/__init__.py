@@ -1,4 +1,4 @@
-"""Runs: one training and its folder, written, read back, resumed and signed."""
+"""Runs: one training and its folder, written, read back and resumed."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from paretocosmos.runs.provenance import get_provenance
     from paretocosmos.runs.record import begin_record, list_validation_fronts
     from paretocosmos.runs.run import Run
-    from paretocosmos.runs.signing import sign_run
 
 __all__ = [
     "Run",
@@ -49,7 +48,6 @@ __all__ = [
     "remove_other_checkpoints",
     "save_checkpoint",
     "save_tensors",
-    "sign_run",
     "split_runs",
 ]
 
@@ -76,7 +74,6 @@ _NAMES = {
     "provenance": ("get_provenance",),
     "record": ("begin_record", "list_validation_fronts"),
     "run": ("Run",),
-    "signing": ("sign_run",),
 }
 
 

@@ -219,16 +219,6 @@ def _read_tensors(path: Path, *, hashed: bool) -> tuple[dict[str, Tensor], dict[
     return tensors, json.loads(header)
 
 
-def read_numbers(path: Path) -> dict[str, Any] | None:
-    """Return the numbers of a checkpoint without its tensors; `None` if it cannot be read."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            header: dict[str, Any] = json.loads(file.metadata()[HEADER])
-    except UNREADABLE:  # it may be gone by now: a training keeps the last two
-        return None
-    return header
-
-
 def find_flaw(path: Path, epoch: int) -> str | None:
     """Describe what is wrong with the checkpoint of an epoch; `None` if it is intact."""
     try:

@@ -14,7 +14,6 @@ from paretocosmos.config.settings import NETWORK
 from paretocosmos.errors import ConfigurationError, DataError, RunError, unknown
 from paretocosmos.io.files import one_line, read_json, user_path
 from paretocosmos.io.progress import status
-from paretocosmos.io.signatures import fingerprint_of, read_public_key
 from paretocosmos.io.trust import modules_of
 from paretocosmos.nn.conditioning import PerRayEnsemble
 from paretocosmos.pareto.front import Front
@@ -50,7 +49,6 @@ def load_run(
     backbone: nn.Module | None = None,
     problem: Problem | None = None,
     trust: Collection[str] = (),
-    verify: str | Path | None = None,
     device: str = "cpu",
 ) -> Run:
     """Read a finished run from its folder, without running any code in or beside it.
@@ -66,8 +64,6 @@ def load_run(
         backbone: likewise for runs trained on a backbone of one's own; it is copied.
         problem: likewise for runs trained on a problem of one's own.
         trust: packages and modules whose code the folder may name, as ``["my_package"]``.
-        verify: the file of an Ed25519 public key, PEM or OpenSSH: a run that was not signed with
-            its private key, or was changed since, is refused before anything else of it is used.
         device: where the model goes.
 
     Returns:
@@ -82,9 +78,8 @@ def load_run(
     """
     # the device first: reading gigabytes for one that does not exist would be a waste
     folder, target = user_path(folder), resolve_device(device)
-    key = None if verify is None else read_public_key(verify)
     supplied = _list_supplied(model, backbone, problem)
-    record = read_record(folder, trust=trust, supplied=supplied, verify=key)
+    record = read_record(folder, trust=trust, supplied=supplied)
     if record.get("status") != "finished":
         raise RunError(
             f"the run in `{folder}` is not finished; continue it with the same call and resume=True"
@@ -115,10 +110,8 @@ def load_run(
     test, val, table = _read_data(folder, record)
     if problem is not None:
         check_objectives(folder, record, problem)
-    signer = None if key is None else fingerprint_of(key)
-    return Run(
-        folder, record, test, val, to_device_layout(network, target).eval(), table, problem, signer
-    )
+    network = to_device_layout(network, target).eval()
+    return Run(folder, record, test, val, network, table, problem)
 
 
 def _read_data(folder: Path, record: Mapping[str, Any]) -> tuple[Front, Front, Table | None]:

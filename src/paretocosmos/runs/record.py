@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,7 +23,6 @@ from paretocosmos.io.files import (
     to_json_value,
     write_json,
 )
-from paretocosmos.io.signatures import check_signature
 from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto import metrics
@@ -35,9 +34,6 @@ from paretocosmos.runs.checkpoint import save_tensors
 from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.runs.stored_names import rename_record
 from paretocosmos.types import Outputs
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 # To be raised when the previous version could not read a run folder of this one.
 FORMAT = 3
@@ -113,7 +109,7 @@ def write_run(
         write_json(folder / name, content)
     files = {name: hash_file(folder / name) for name in (MODEL, *contents)}
     added: dict[str, Any] = {"files": files}
-    # of the record with the hashes of its files: a signature of this one covers all of them
+    # of the record with the hashes of its files, so that this one stands for all of them
     added["sha256"] = hash_json({**record, **added})
     write_json(folder / "run.json", {**record, **added})
     return added
@@ -184,7 +180,6 @@ def read_record(
     *,
     trust: Collection[str] = (),
     supplied: Collection[str] = (),
-    verify: "Ed25519PublicKey | None" = None,
 ) -> dict[str, Any]:
     """Read `run.json`; raise if it names code that must not be imported.
 
@@ -193,13 +188,8 @@ def read_record(
         trust: packages and modules whose code the caller allows it to name.
         supplied: roles such as ``"backbone"`` that the caller supplies, so that nothing is imported
             for them.
-        verify: the key that it must be signed with, which is checked before anything else.
     """
-    trusted, content = check_trust(trust), _read_content(folder)
-    # a record that was not signed may say anything, so nothing of it is looked at before
-    if verify is not None:
-        check_signature(folder, content, verify)
-    record = _check_content(folder, content)
+    trusted, record = check_trust(trust), load_record(folder)
     # the record itself keeps the names it was written with, by which it is hashed
     renamed = rename_record(record)
     named = [

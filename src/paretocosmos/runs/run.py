@@ -50,7 +50,6 @@ class Run:
         model: ``forward(inputs, ray) -> outputs``, at the selected epoch, in evaluation mode.
         table: the fitted preprocessing of a tabular problem.
         trained_on: the problem, as long as the run that `fit` gave is at hand.
-        signed_by: the fingerprint of the key that its signature was verified with, if it was.
         saved: whether the folder is the caller's own: an estimator has none unless it was saved,
             and that of a model from the zoo is part of the package.
 
@@ -69,7 +68,6 @@ class Run:
     table: Table | None = None
     # not compared: two runs are equal by what their folders hold
     trained_on: Problem | None = field(default=None, repr=False, compare=False)
-    signed_by: str | None = None
     saved: bool = True
 
     def __repr__(self) -> str:

@@ -186,9 +186,7 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.run = load_run(
-            settings.folder, trust=settings.trust, verify=settings.verify, device=settings.device
-        )
+        self.run = load_run(settings.folder, trust=settings.trust, device=settings.device)
         threads = choose_threads(self.run, settings.workers)
         self.metrics = Metrics()
         self.body_reader = BodyReader(max_bytes=settings.max_bytes, timeout=settings.timeout)

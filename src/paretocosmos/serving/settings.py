@@ -36,7 +36,6 @@ class Settings:
         data: where the data of the problem is now, if it has moved; ``/choose`` needs it.
         device: where the network goes.
         trust: packages whose code the run may name, as for `load_run`.
-        verify: the file of the public key that the run must be signed with, as for `load_run`.
         max_rows: the most rows of a request.
         max_bytes: the most bytes of a request's body.
         timeout: how many seconds a request may take, and a connection may be silent.
@@ -61,7 +60,6 @@ class Settings:
     data: str | None = None
     device: str = "cpu"
     trust: tuple[str, ...] = ()
-    verify: Path | None = None
     max_rows: int = 10_000
     max_bytes: int = 4 * 1024 * 1024
     timeout: float = 30.0
@@ -79,13 +77,6 @@ class Settings:
                     "an origin must be a scheme and a host, such as https://example.org:8443, "
                     f"without a path or *, found `{origin}`"
                 )
-        # A signature covers the files of a run folder at the time of signing; an export is none of
-        # them.
-        if self.verify is not None and self.onnx is not None:
-            raise ConfigurationError(
-                f"`{self.onnx}` is not covered by the signature of the run: leave out `onnx` or "
-                "`verify`"
-            )
         if self.token is not None and not re.fullmatch(rf"[!-~]{{{MIN_LETTERS},}}", self.token):
             raise ConfigurationError(
                 f"a token needs at least {MIN_LETTERS} characters and no space: take one "

@@ -64,8 +64,16 @@ def _leads(path: Path, link: str, pages: dict[Path, Links]) -> bool:
     return place.is_file()
 
 
+def write_live_page(path: Path) -> None:
+    """Write the page of the network for Adult that comes with the package, for the landing page."""
+    from paretocosmos import load
+    from paretocosmos.explorer import build_page_model, write_report
+
+    write_report(path, build_page_model([load("adult")], samples=False))
+
+
 def main() -> int:
-    """Build, check, and lead to it."""
+    """Build the pages, check their links, and lead from `site/index.html` to the first one."""
     from sphinx.cmd.build import main as sphinx  # of the group `docs`
 
     folder = SITE / __version__
@@ -85,6 +93,7 @@ def main() -> int:
     )
     if built:
         return int(built)
+    write_live_page(folder / "adult.html")
     if dead := dead_links(folder):
         print(*dead, sep="\n", file=sys.stderr)
         return 1

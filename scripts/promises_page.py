@@ -59,8 +59,7 @@ Opening a file runs no code. A run folder, a recipe or a front can name only wha
 | epochs, rays | 1,000,000 |
 | weights between hidden layers | 268 million |
 | a compressed table or Parquet file, unpacked | 1 GB, or `$PARETOCOSMOS_TABLE_GB`; 1 MB per line of text |
-| MNIST's and CelebA's files, unpacked | 256 MB |
-| a picture | 64 MB, 33 million pixels |
+| MNIST's files, unpacked | 256 MB |
 | a download | its known size; redirects only to the same scheme or HTTPS |
 | a request to the server | 4 MB and 10,000 rows by default |"""
 

@@ -54,12 +54,12 @@ __all__ = [
 
 REGISTRY = {
     "adult": "paretocosmos.problems.tables.public:adult",
-    "celeba": "paretocosmos.problems.faces.problem:celeba",
-    "celeba_easy": "paretocosmos.problems.faces.problem:celeba_easy",
-    "celeba_four": "paretocosmos.problems.faces.problem:celeba_four",
-    "celeba_hard": "paretocosmos.problems.faces.problem:celeba_hard",
-    "celeba_ten": "paretocosmos.problems.faces.problem:celeba_ten",
-    "celeba_three": "paretocosmos.problems.faces.problem:celeba_three",
+    "celeba": "paretocosmos.problems.images.celeba:celeba",
+    "celeba_easy": "paretocosmos.problems.images.celeba:celeba_easy",
+    "celeba_four": "paretocosmos.problems.images.celeba:celeba_four",
+    "celeba_hard": "paretocosmos.problems.images.celeba:celeba_hard",
+    "celeba_ten": "paretocosmos.problems.images.celeba:celeba_ten",
+    "celeba_three": "paretocosmos.problems.images.celeba:celeba_three",
     "compas": "paretocosmos.problems.tables.public:compas",
     "default_credit": "paretocosmos.problems.tables.public:default_credit",
     "dtlz2": "paretocosmos.problems.analytic:dtlz2",

@@ -32,7 +32,7 @@ from paretocosmos.problems.tables import Table, TableProblem
 from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import save_tensors
 from paretocosmos.runs.provenance import get_provenance
-from paretocosmos.runs.stored_names import rename_record
+from paretocosmos.runs.stored_names import drop_removed_settings, rename_record
 from paretocosmos.types import Outputs
 
 # To be raised when the previous version could not read a run folder of this one.
@@ -318,7 +318,7 @@ def rebuild_problem(
         with warnings.catch_warnings():
             # what is assumed about the data was said when the run was trained
             warnings.simplefilter("ignore", DataWarning)
-            problem = load_problem(name, settings=settings)
+            problem = load_problem(name, settings=drop_removed_settings(name, settings))
     except ParetoCosmosError:
         raise
     except (LookupError, OSError, TypeError, ValueError) as error:

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 # What a record names, by its role: the name now, by that of 0.2.
 NAMES = {"conditioning": {"tilt": "fairness_adjustment"}}
+# Settings that are gone, by a problem's family; data that they changed differs in its checksum.
+REMOVED_SETTINGS = {"celeba": ("partition", "skip")}
 # Tensors of a network: the name now, by that of 0.2.
 TENSORS = {"path": "adjustment.multiplier_path"}
 
@@ -21,6 +23,12 @@ def restore_names(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with the names of 0.2, for hashes that must stay what they were."""
     old = {role: {new: old for old, new in names.items()} for role, names in NAMES.items()}
     return _rename_specs(record, old)
+
+
+def drop_removed_settings(problem: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a problem that it still has."""
+    removed = REMOVED_SETTINGS.get(problem.partition("_")[0], ())
+    return {key: value for key, value in settings.items() if key not in removed}
 
 
 def _rename_specs(

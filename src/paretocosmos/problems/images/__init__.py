@@ -1,5 +1,6 @@
-"""Pairs of images in one picture, a task each."""
+"""Images: pairs in one picture with a task each, and CelebA's faces."""
 
+from paretocosmos.problems.images.celeba_files import ATTRIBUTES, decode_picture, load_pictures
 from paretocosmos.problems.images.composites import (
     RULES,
     Rule,
@@ -18,6 +19,7 @@ from paretocosmos.problems.images.problem import (
 )
 
 __all__ = [
+    "ATTRIBUTES",
     "FASHION_MNIST",
     "FILES",
     "HEADS",
@@ -29,8 +31,10 @@ __all__ = [
     "RuleName",
     "build_pair_problem",
     "compose_pairs",
+    "decode_picture",
     "draw_recipes",
     "find_source_files",
+    "load_pictures",
     "paint_images",
     "read_pair",
     "read_part",

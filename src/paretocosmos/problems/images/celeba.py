@@ -2,7 +2,7 @@
 
 import hashlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,14 +12,12 @@ from torch import Tensor
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError, unknown
 from paretocosmos.objectives import BinaryCrossEntropy, accuracy, misclassification, roc_auc
 from paretocosmos.problems.base import SPLITS, Protocol, Wording, check_protocol
-from paretocosmos.problems.faces.decoding import DecodedPictures, load_pictures
-from paretocosmos.problems.faces.files import (
+from paretocosmos.problems.images.celeba_files import (
     ATTRIBUTES,
+    PARTITION,
     TOTAL,
-    CelebaFiles,
-    PictureLists,
     find_celeba,
-    open_pictures,
+    load_pictures,
     read_lists,
 )
 from paretocosmos.problems.images.problem import ImageProblem, document_loader
@@ -27,13 +25,7 @@ from paretocosmos.types import Batch, Metric, Outputs, Targets
 
 
 def build_celeba(
-    name: str,
-    attributes: Sequence[str],
-    protocol: Protocol,
-    data: str | None,
-    partition: str,
-    size: int,
-    skip: bool,
+    name: str, attributes: Sequence[str], protocol: Protocol, data: str | None, size: int
 ) -> ImageProblem:
     """Build a problem of faces with a yes or no for each attribute, a head of one logit each.
 
@@ -42,9 +34,7 @@ def build_celeba(
         attributes: what to predict, two or more of the 40.
         protocol: ``"clean"`` or ``"paper"``.
         data: a folder; `None` looks in ``$PARETOCOSMOS_DATA`` and the cache.
-        partition: ``"official"``, ``"local"`` or ``"auto"``.
         size: the side of a picture.
-        skip: leave out listed pictures that are missing or damaged instead of refusing them.
     """
     check_protocol(protocol)
     heads = _normalize_attributes(attributes)
@@ -52,19 +42,28 @@ def build_celeba(
     if size < 1:
         raise ConfigurationError(f"`size` must be at least 1, found {size}")
     files = find_celeba(data)
-    lists = read_lists(files, partition)
-    faces = _load_faces(files, lists, size, skip=skip)
-    # of the listed pictures, those that could be decoded
-    rows = np.isin(lists.numbers, faces.numbers)
-    labels = lists.labels[rows][:, [ATTRIBUTES.index(head) for head in heads]]
-    counts = np.bincount(lists.parts[rows], minlength=len(SPLITS)).tolist()
-    _check_splits(files, lists, counts)
+    lists = read_lists(files)
+    labels = lists.labels[:, [ATTRIBUTES.index(head) for head in heads]]
+    counts = np.bincount(lists.parts, minlength=len(SPLITS)).tolist()
+    if not all(counts):  # a list of one's own may leave a split empty
+        absent = [split for split, count in zip(SPLITS, counts, strict=True) if not count]
+        raise DataError(
+            f"the {lists.partition} must hold pictures for train, val and test, found none for "
+            f"{' and '.join(absent)} among {sum(counts):,}: write a `{PARTITION}` beside "
+            f"`{files.labels}` with lines such as `000001.jpg 0`, 1 for val, 2 for test"
+        )
+    faces = load_pictures(files.pictures, lists.numbers.tolist(), size)
     # of everything that decides a sample: files, size, attributes, splits and labels
     digest = hashlib.sha256(f"{faces.sha256} {size} {heads} {counts}".encode())
     digest.update(np.ascontiguousarray(labels).data)
-    caveats = _describe_caveats(lists, faces)
-    if caveats:
-        warnings.warn(f"`{name}`: {' '.join(caveats)}", BenchmarkWarning, stacklevel=3)
+    caveats: tuple[str, ...] = ()
+    if len(labels) < TOTAL:
+        # hypervolumes on some of the pictures cannot be compared with the paper's
+        caveats = (
+            f"{len(labels):,} of CelebA's {TOTAL:,} pictures, by the {lists.partition}: compare "
+            "with runs on the same pictures, not with the paper's.",
+        )
+        warnings.warn(f"`{name}`: {caveats[0]}", BenchmarkWarning, stacklevel=3)
     # views of the mapped file: nothing is read before it is used
     pixels = torch.from_numpy(faces.pixels).split(counts)
     # floats, since the loss of one logit compares numbers
@@ -93,19 +92,6 @@ def build_celeba(
             {head: f"answers on {head.replace('_', ' ').lower()}" for head in heads},
         ),
     )
-
-
-def _check_splits(files: CelebaFiles, lists: PictureLists, counts: Sequence[int]) -> None:
-    """Raise if a split has no pictures."""
-    # a list of one's own, or a copy of a few pictures, may leave a split empty
-    if not all(counts):
-        absent = [split for split, count in zip(SPLITS, counts, strict=True) if not count]
-        raise DataError(
-            f"`{files.pictures}` must hold pictures for train, val and test by the "
-            f"{lists.partition}, found none for {' and '.join(absent)} among {sum(counts):,}: add "
-            "some, or put your own `list_eval_partition.txt` (lines such as `000001.jpg 0`, 1 for "
-            "val, 2 for test) beside a list_attr_celeba"
-        )
 
 
 def _normalize_attributes(attributes: Sequence[str]) -> tuple[str, ...]:
@@ -144,66 +130,12 @@ def _mean_misclassification(outputs: Outputs, targets: Targets, *, heads: Sequen
     return torch.stack(rates).mean()
 
 
-def _describe_caveats(lists: PictureLists, faces: DecodedPictures) -> tuple[str, ...]:
-    count, missing = len(faces.numbers), _find_missing(lists, faces)
-    caveats = []
-    # hypervolumes on some of the pictures cannot be compared with the paper's
-    if count < TOTAL:
-        caveats.append(
-            f"{count:,} of CelebA's {TOTAL:,} pictures, by the {lists.partition}: compare with "
-            "runs on the same pictures, not with the paper's."
-        )
-    if missing or faces.damaged:
-        caveats.append(
-            f"{len(missing):,} of the listed pictures are missing and {len(faces.damaged):,} "
-            "damaged: they are left out."
-        )
-    return tuple(caveats)
-
-
-def _load_faces(
-    files: CelebaFiles, lists: PictureLists, size: int, *, skip: bool
-) -> DecodedPictures:
-    """Load the listed pictures; raise if some are missing or damaged and `skip` is not set."""
-    pictures = open_pictures(files.pictures)
-    wanted = lists.numbers.tolist()
-    if pictures.numbers is not None and not skip:  # before minutes of decoding, where that is known
-        _check_complete(files, [number for number in wanted if number not in pictures.numbers], {})
-    faces = load_pictures(pictures, wanted, size)
-    if not skip:
-        _check_complete(files, _find_missing(lists, faces), faces.damaged)
-    return faces
-
-
-def _find_missing(lists: PictureLists, faces: DecodedPictures) -> list[int]:
-    # a damaged picture is not missing: it is reported with its own reason
-    present = {*faces.numbers.tolist(), *faces.damaged}
-    return [number for number in lists.numbers.tolist() if number not in present]
-
-
-def _check_complete(files: CelebaFiles, missing: Sequence[int], damaged: Mapping[int, str]) -> None:
-    problems = []
-    if missing:
-        problems.append(f"{len(missing):,} missing, {min(missing):06d}.jpg the first")
-    if damaged:
-        # the smallest number, whatever the order of decoding
-        number = min(damaged)
-        problems.append(f"{len(damaged):,} damaged, {number:06d}.jpg the first ({damaged[number]})")
-    if problems:
-        raise DataError(
-            f"`{files.pictures}` must hold every picture in `{files.attributes}`, found "
-            f"{' and '.join(problems)}: add them, or leave them out (skip=True)"
-        ).with_hint({"skip": True})
-
-
 def celeba(
     *,
     attributes: tuple[str, ...] = ("Goatee", "Mustache"),
     protocol: Protocol = "clean",
     data: str | None = None,
-    partition: str = "auto",
     size: int = 64,
-    skip: bool = False,
 ) -> ImageProblem:
     """CelebA: predict any attributes of a face at once, yes or no (202,599 pictures).
 
@@ -213,9 +145,9 @@ def celeba(
     and must not be passed on, so it is never downloaded: get it from its home page,
     https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html.
 
-    Only listed pictures count. If a listed one is missing or damaged, the data are refused, since
-    half a copy must not pass for the whole. `skip` goes on with the others, and the problem's
-    caveats say how many there are.
+    Every listed picture must be there and intact, since half a copy must not pass for the whole. A
+    ``list_eval_partition.txt`` of your own may list fewer: the others do not count, and the
+    problem's caveats say how many there are.
 
     Example: ``examples/drawn_faces.py``, which draws a small data set in this layout.
 
@@ -223,18 +155,14 @@ def celeba(
         attributes: their names (``Oval_Face`` or ``oval face``), the objectives in this order.
         protocol: ``"paper"`` scores a split in batches, as the published code does, without the
             areas under ROC curves.
-        data: a folder with CelebA, itself or below it in ``celeba/`` or ``CelebA/``: pictures in
-            ``img_align_celeba``, a folder, zip or tar, the latter never unpacked, and
-            ``list_attr_celeba.txt`` or ``.csv``, as published (``Img/``, ``Anno/``, ``Eval/``), as
-            torchvision lays them down, or as Kaggle's; or ``img_align_celeba_64``, already small,
-            with ``celeba_meta.npz``. `None` looks in ``$PARETOCOSMOS_DATA`` and the cache.
-        partition: ``"official"`` (``list_eval_partition``, or else by number), ``"local"`` (the
-            one of ``celeba_meta.npz``), or ``"auto"``: the local one where that file is used. A
-            ``list_eval_partition`` of your own may list fewer pictures: the others do not count.
+        data: a folder with CelebA, itself or below it in ``celeba/`` or ``CelebA/``: the unpacked
+            pictures in ``img_align_celeba``, ``list_attr_celeba.txt`` and, if there,
+            ``list_eval_partition.txt`` (else the official partition goes by number), as published
+            (``Img/``, ``Anno/``, ``Eval/``) or as torchvision lays them down. `None` looks in
+            ``$PARETOCOSMOS_DATA`` and the cache.
         size: the side of a picture; the paper's is 64.
-        skip: leave out listed pictures that are missing or damaged instead of refusing them.
     """
-    return build_celeba("celeba", attributes, protocol, data, partition, size, skip)
+    return build_celeba("celeba", attributes, protocol, data, size)
 
 
 PAPER_SETS = {
@@ -281,12 +209,7 @@ def make_loader(name: str) -> Callable[..., ImageProblem]:
 
     @document_loader(name, about)
     def load(
-        *,
-        protocol: Protocol = "clean",
-        data: str | None = None,
-        partition: str = "auto",
-        size: int = 64,
-        skip: bool = False,
+        *, protocol: Protocol = "clean", data: str | None = None, size: int = 64
     ) -> ImageProblem:
         """The pictures are found as for `celeba`, which says how to get them.
 
@@ -295,11 +218,9 @@ def make_loader(name: str) -> Callable[..., ImageProblem]:
         Args:
             protocol: ``"paper"`` scores a split in batches, as the published code does.
             data: a folder with CelebA, as for `celeba`.
-            partition: ``"official"``, ``"local"``, or ``"auto"``, as for `celeba`.
             size: the side of a picture; the paper's is 64.
-            skip: leave out listed pictures that are missing or damaged instead of refusing them.
         """
-        return build_celeba(name, attributes, protocol, data, partition, size, skip)
+        return build_celeba(name, attributes, protocol, data, size)
 
     return load
 

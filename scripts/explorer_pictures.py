@@ -1,20 +1,27 @@
-"""`python scripts/explorer_pictures.py RUN COMPARED`: the explorer's pictures in docs/.
+"""`python scripts/explorer_pictures.py RUN COMPARED`: pictures and the animation of the page in docs/.
 
 RUN is a run of adult, COMPARED the folder that `paretocosmos compare adult` wrote; the pages in
 them are opened in Chromium, with a limit of 2 points on the gap of selection rates.
 """
 
 import argparse
+import io
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 GAP, POINTS = "demographic_parity", "2"
+MOVE_SLIDER = """share => {
+    const slider = document.getElementById('slider');
+    slider.value = share * slider.max;
+    slider.dispatchEvent(new Event('input', { bubbles: true }));
+}"""
 OPTIONS = ["--no-sandbox", "--disable-gpu"]
 
 
@@ -41,7 +48,46 @@ def main() -> None:
             page.screenshot(path=DOCS / "explorer_dark.png")
         with opened(browser, run, (390, 844)) as page:
             page.screenshot(path=DOCS / "explorer_phone.png")
+        animate(browser, run)
         browser.close()
+
+
+def animate(browser: Any, address: str) -> None:
+    """Save a GIF of a few seconds: the slider moves, then a limit chooses."""
+    page = browser.new_page(viewport={"width": 1100, "height": 760})
+    page.goto(address)
+    page.wait_for_timeout(800)
+    frames, durations = [], []
+
+    def keep(milliseconds: int) -> None:
+        page.wait_for_timeout(120)
+        picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        # few colours and no dithering: a third of the bytes, and the text stays sharp
+        frames.append(
+            picture.resize((880, 608), Image.Resampling.LANCZOS).quantize(
+                64, dither=Image.Dither.NONE
+            )
+        )
+        durations.append(milliseconds)
+
+    for step in (*range(15), *range(13, 6, -1)):
+        page.evaluate(MOVE_SLIDER, step / 14)
+        keep(900 if step in (0, 14) else 130)
+    page.select_option("#add-bound", GAP)
+    keep(700)
+    page.fill("#bounds input", POINTS)
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    page.wait_for_timeout(700)
+    keep(1800)
+    frames[0].save(
+        DOCS / "explorer.gif",
+        save_all=True,
+        append_images=frames[1:],
+        duration=durations,
+        loop=0,
+        optimize=True,
+    )
+    page.close()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-__all__ = ["PROBLEMS", "ahead_of_separate", "fronts_table", "grouped", "mean_of", "study_table"]
+__all__ = ["PROBLEMS", "fronts_table", "grouped", "mean_of", "study_table"]
 
 RESULTS = Path(__file__).parents[1] / "results"
 ARMS = {
@@ -67,15 +67,6 @@ def study_table() -> list[str]:
         volume = cell["hypervolume"]
         rows.append(f"| {name} | {volume:.3f} | {volume - whole:+.3f} |")
     return rows
-
-
-def ahead_of_separate() -> float:
-    """By how much one network's hypervolume is ahead of that of separate ones on images."""
-    images = [arms for (_, set_up), arms in grouped().items() if set_up == "published"]
-    return fmean(
-        mean_of(arms["default"], "hypervolume") - mean_of(arms["separate"], "hypervolume")
-        for arms in images
-    )
 
 
 def mean_of(runs: list[dict[str, Any]], name: str) -> float:

@@ -4,12 +4,11 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import fmean
-from typing import Any
 
 from faces import cost_of_conditioning
-from fronts_page import PROBLEMS, ahead_of_separate, grouped, mean_of
-from using_page import constraint_rows
+from fronts_page import PROBLEMS
+
+from paretocosmos.paper.published import get_paper_row
 
 __all__ = ["body_of", "fill", "output_of"]
 
@@ -24,7 +23,7 @@ def fill(readme: str) -> str:
         "quick_start": "\n".join(quick_start()),
         "own_table": fence(own_table(), "python"),
         "own_model": fence(body_of("own_model", until="for weight"), "python"),
-        "results": "\n".join(results_table()),
+        "table_1": "\n".join(table_1()),
     }
 
     def written(match: re.Match[str]) -> str:
@@ -40,22 +39,16 @@ ONE_PIECE = ("toy_convex", "toy_concave", "zdt1", "zdt2", "dtlz2", "vlmop2")
 
 
 def why() -> Iterator[str]:
-    """Three reasons, each with numbers."""
+    """Yield what the default gains and costs, in numbers."""
     fronts = json.loads((RESULTS / "shapes.json").read_text(encoding="utf-8"))["fronts"]
     by_name = {(front["problem"], front["method"]): front for front in fronts}
     ours, plain = (by_name["zdt2", method]["hypervolume"] for method in ("default", "linear"))
     order = min(by_name[problem, "default"]["order"] for problem in ONE_PIECE)
     yield (
-        f"- **Fronts of any shape.** On a concave front (ZDT2) the default reaches {ours:.1%} of the exact hypervolume, a weighted sum {plain:.1%}. "
-        f"On pairs of images, one network had {ahead_of_separate():.3f} more than nine separately trained ones (version 0.2)."
-    )
-    yield (
-        f"- **A preference you can rely on.** More weight on a goal lowers its loss: on {len(ONE_PIECE)} analytic fronts the rank correlation is "
-        f"at least {order:.2f}, where the loss as published reverses it."
-    )
-    yield (
-        "- **For the price of one training.** A step of COSMOS as published on EfficientNet-B4 takes "
-        f"{cost_of_conditioning():.3f} times as long as a step for a single task; the default conditions more layers and costs more."
+        f"On a concave front (ZDT2), the default reaches {ours:.1%} of the exact hypervolume, a weighted sum {plain:.1%}. "
+        f"Weight and loss have a rank correlation of at least {order:.2f} on {len(ONE_PIECE)} analytic fronts. "
+        f"A step of COSMOS as published on EfficientNet-B4 takes {cost_of_conditioning():.3f} times as long as a step for a single task; "
+        "the default conditions more layers and costs more."
     )
 
 
@@ -70,32 +63,21 @@ def quick_start() -> Iterator[str]:
     yield from ("", fence(output_of("quick_start")))
 
 
-def results_table() -> Iterator[str]:
-    """The default beside separate networks and the paper's recipe, where all were trained."""
-    yield "| hypervolume (order), 5 seeds | one network, version 0.2 | nine separate networks | the paper's recipe |"
-    yield "|---|---|---|---|"
-    for (problem, set_up), arms in grouped().items():
-        if set_up in ("published", "demographic_parity"):
-            cells = " | ".join(_cell(arms.get(arm)) for arm in ("default", "separate", "paper"))
-            yield f"| {PROBLEMS[problem]} | {cells} |"
-    behind = [row["ahead"] for row in constraint_rows() if row["ours"]]
-    yield ""
-    yield (
-        "The default of version 0.2 on images was the weighted sum; [since then](docs/decisions/default_method.md) it is COSMOS pulled to 1/r. "
-        "Order is the rank correlation between an objective's weight and minus its loss; 1 is best. Under a fixed fairness bound, our accuracy differs by "
-        f"{100 * fmean(behind):+.2f} points on average from fairlearn's best method, ".replace(
-            "-", "−"
-        )
-        + "which is refitted for each bound and may need the group of everyone it predicts for ([numbers](docs/results.md#under-a-constraint)). "
-        "[All results](docs/results.md). [The paper, reproduced](docs/reproduction.md)."
-    )
-
-
-def _cell(runs: list[dict[str, Any]] | None) -> str:
-    if not runs:
-        return "–"
-    volume, order = (mean_of(runs, name) for name in ("hypervolume", "monotonicity"))
-    return f"{volume:.3f} ({order:.2f})".replace("-", "−")
+def table_1() -> Iterator[str]:
+    """Yield Table 1's row of COSMOS beside ours."""
+    cells = json.loads((RESULTS / "reproduction" / "table_1.json").read_text(encoding="utf-8"))[
+        "cells"
+    ]
+    ours = {
+        cell["problem"]: cell["volume"]["mean"]
+        for cell in cells
+        if (cell["method"], cell["protocol"]) == ("cosmos", "paper")
+    }
+    paper = [row["hypervolume"] for row in (get_paper_row(name, "cosmos") for name in ours) if row]
+    yield f"| hypervolume of COSMOS, 5 seeds | {' | '.join(PROBLEMS[name] for name in ours)} |"
+    yield "|---" * (len(ours) + 1) + "|"
+    yield f"| the paper | {' | '.join(f'{volume:.2f}' for volume in paper)} |"
+    yield f"| `preset='paper'` | {' | '.join(f'{volume:.3f}' for volume in ours.values())} |"
 
 
 def own_table() -> str:

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from paretocosmos.cli import options
 from paretocosmos.cli.console import (
@@ -12,41 +11,21 @@ from paretocosmos.cli.console import (
     print_json,
     print_markup,
     print_next_command,
-    print_table,
     warnings_as_notes,
 )
-from paretocosmos.cli.results import find_plain_metrics, get_measures
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.trust import modules_of
-from paretocosmos.objectives import Measure, named_label
-from paretocosmos.pareto.front import Point
-from paretocosmos.problems import Problem
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
 
 
 def choose(
     folder: options.RunFolder,
-    at_most: Annotated[
-        options.Bounds,
-        typer.Option(
-            "--max", metavar="NAME=NUMBER", help="An upper bound, e.g. tpr_gap=2%; repeatable."
-        ),
-    ] = None,
-    at_least: Annotated[
-        options.Bounds,
-        typer.Option("--min", metavar="NAME=NUMBER", help="A lower bound; repeatable."),
-    ] = None,
-    minimize: Annotated[
-        str | None,
-        typer.Option(
-            help="The quantity to minimise; by default the first objective without a bound."
-        ),
-    ] = None,
-    maximize: Annotated[
-        str | None, typer.Option(help="The quantity to maximise, e.g. accuracy.")
-    ] = None,
+    at_most: options.AtMost = None,
+    at_least: options.AtLeast = None,
+    minimize: options.Minimize = None,
+    maximize: options.Maximize = None,
     knee: Annotated[
         bool, typer.Option("--knee", help="Choose the knee: beyond it, a small gain costs a lot.")
     ] = False,
@@ -77,78 +56,41 @@ def choose(
     arguments = locals()
     run = load_run(folder, trust=trust or (), device=device)
     with warnings_as_notes():
-        # inside, since reading data may warn, too
-        problem = run.problem(data=data)
         choice = run.choose(
             weights=None if weights is None else options.parse_numbers(weights, "--weights"),
             near=options.parse_named_numbers("--near", near) or None,
-            # loaded once, for the choice and for the labels below
-            problem=problem,
+            # inside, since reading data may warn, too
+            problem=run.problem(data=data),
             **options.collect_criteria(arguments),
         )
     if as_json:
         print_json({"run": str(folder), **choice.to_dict()})
     else:
-        print_choice(run, choice, problem, confidence)
+        print_choice(run, choice, confidence)
 
 
-def print_choice(
-    run: Run, choice: Choice, problem: Problem | None = None, confidence: float | None = None
-) -> None:
-    """Print the ray, its metrics on val and test with intervals, and the code to use it."""
+def print_choice(run: Run, choice: Choice, confidence: float | None = None) -> None:
+    """Print a choice as a prompt of Python shows it, what is known of it, and code that uses it."""
     console = get_stdout()
-    # metrics that were computed for this choice may be missing from the run's front
-    measures = get_measures(problem, run.front, (*choice.val.metrics, *choice.test.metrics))
-    # each weight by what it asks for, since a vector of numbers means nothing to most readers
-    weights = ", ".join(
-        f"{weight:.1%} on {measures[name].wish}"
-        for weight, name in zip(choice.ray, run.front.names, strict=True)
-    )
-    ray = ", ".join(f"{weight:.4f}" for weight in choice.ray)
-    print_markup(console, f"[bold]weights[/] {escape(weights)}: the ray {ray}")
-    # 0.5 is what everybody expects, so it is not mentioned
-    if choice.threshold != MIDDLE:
-        print_markup(
-            console,
-            f"[bold]threshold[/] {choice.threshold:g}: a prediction is positive above this "
-            "probability, for everybody",
-        )
-    table = Table(box=None, padding=(0, 2), header_style="bold")
-    table.add_column("")
-    for heading in ("on val", "on test"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("", "name"):
-        table.add_column(heading, no_wrap=True, style="dim")
-    # what people understand comes first, then the objectives and all other metrics
-    plain = find_plain_metrics(problem, run.front)
-    # a dict as an ordered set: an objective can be a plain metric as well
-    for name in dict.fromkeys([*plain, *choice.val.values, *choice.val.metrics]):
-        if name == "misclassification":  # 1 - accuracy, which is listed
-            continue
-        measure = measures[name]
-        label = f"[bold]{escape(measure.label)}[/]" if name in plain else escape(measure.label)
-        numbers = (_format_number(point, name, measure) for point in (choice.val, choice.test))
-        table.add_row(label, *numbers, measure.unit, escape(name))
-    print_table(console, table)
+    console.print(escape(choice), soft_wrap=True)
     for name, limit in choice.val.limits.items():
-        label = escape(named_label(name, measures[name]))
+        # a bound on a gap lies above its value, one on an accuracy below
+        side = "most" if limit >= choice.val[name] else "least"
         print_markup(
             console,
-            f"With a confidence of {confidence:.0%}, [bold]{label}[/] is "
-            # a bound on a gap lies above its value, one on an accuracy below
-            f"at {'most' if limit >= choice.val[name] else 'least'} {measures[name].said(limit)}.",
+            f"With a confidence of {confidence:.0%}, {escape(name)} is at {side} {limit:.4g}.",
         )
     # adjusted networks keep bounds on more rows than those of validation
-    for name, gap in choice.val.pooled.items():
+    if choice.val.pooled:
         print_markup(
             console,
-            f"[bold]{escape(name)}[/] is {gap:.4f} on the training and validation rows together, "
-            "on which the bound is kept; on the validation rows alone it is mostly noise.",
+            "Bounds are kept on the training and validation rows together; on the validation rows "
+            "alone such a gap is mostly noise.",
         )
     print_markup(
         console,
-        "In brackets: 95 % intervals. The choice was made on the validation rows, so their numbers "
-        "are optimistic; the test rows were not used.",
+        "The choice was made on the validation rows, so their numbers are optimistic; the test "
+        "rows were not used.",
     )
     # soft_wrap, so that code can be copied from a narrow terminal
     console.print("\n".join(["", *map(escape, _write_code(run, choice)), ""]), soft_wrap=True)
@@ -166,16 +108,6 @@ def _suggest_next(run: Run, choice: Choice) -> list[object]:
 def _format_ray(choice: Choice, separator: str = ", ") -> str:
     """Format the ray with nine digits: with fewer, a bound may no longer hold."""
     return separator.join(f"{weight:.9g}" for weight in choice.ray)
-
-
-def _format_number(point: Point, name: str, measure: Measure) -> str:
-    """Format a number with its interval, as a percentage if it has a unit."""
-    # a unit means that the number is a share, shown in percent
-    scale, spec = (100, ".1f") if measure.unit else (1, ".4f")
-    numbers = (point[name], *point.intervals[name])
-    value, low, high = (format(scale * number, spec) for number in numbers)
-    # escaped, since rich reads square brackets as markup
-    return f"{value} \\[{low}, {high}]"
 
 
 def _write_code(run: Run, choice: Choice) -> list[str]:

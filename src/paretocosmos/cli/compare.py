@@ -1,24 +1,22 @@
 """`paretocosmos compare`."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from paretocosmos.cli import options
 from paretocosmos.cli.console import (
     escape,
     get_stdout,
+    make_table,
     print_error,
     print_json,
     print_markup,
     print_next_command,
     print_note,
     print_path,
-    print_table,
     warnings_as_notes,
 )
 from paretocosmos.cli.results import find_plain_metrics, format_span, get_measures
@@ -45,7 +43,6 @@ def compare(
     epochs: options.Epochs = None,
     target: options.Target = None,
     sensitive: options.Sensitive = None,
-    small_groups: options.SmallGroups = None,
     positive: options.Positive = None,
     drop: options.Drop = None,
     backbone: options.Backbone = None,
@@ -115,33 +112,23 @@ def _save_picture(comparison: Comparison) -> None:
         print_note(f"no compare.png: {error}")
 
 
-# Columns a terminal needs to name all methods that dominate another; a narrower one gets the first.
-WIDE = 130
-
-
 def print_comparison(comparison: Comparison) -> None:
     """Print a row per method: how good it is, then what it costs."""
-    console = get_stdout()
-    # a file has no width that would have to be kept
-    is_wide = not sys.stdout.isatty() or console.width >= WIDE
-    # two columns compare with separate networks, and mean nothing without them
-    has_separate = "separate" in comparison.runs
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("method")
-    rows = [
-        _format_fields(row, has_separate=has_separate, with_size=is_wide or not has_separate)
-        for row in comparison.rows
-    ]
-    for name in rows[0]:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("dominated by")
-    for row, fields in zip(comparison.rows, rows, strict=True):
-        dominating = _format_dominating(row["dominated_by"], is_wide=is_wide)
-        table.add_row(f"[bold]{escape(row['method'])}[/]", *fields.values(), escape(dominating))
     # what people understand comes first, as everywhere
     _print_traded(comparison)
-    print_table(console, table)
-    for line in _explain_columns(comparison, has_separate=has_separate, is_wide=is_wide):
+    # two columns compare with separate networks, and mean nothing without them
+    has_separate = "separate" in comparison.runs
+    rows = [_format_fields(row, has_separate=has_separate) for row in comparison.rows]
+    table = make_table("method", *rows[0], "dominated by")
+    table.columns[-1].justify = "left"
+    for row, fields in zip(comparison.rows, rows, strict=True):
+        # the first dominates most, since the shares are sorted
+        shares = (f"{name} {_format_percent(s)}" for name, s in row["dominated_by"].items())
+        dominating = ", ".join(shares) or "-"
+        table.add_row(f"[bold]{escape(row['method'])}[/]", *fields.values(), escape(dominating))
+    console = get_stdout()
+    console.print(table)
+    for line in _explain_columns(comparison, has_separate=has_separate):
         print_markup(console, escape(line))
     print_path("table", comparison.folder / "compare.json")
     print_path("picture", comparison.folder / "compare.png")
@@ -149,10 +136,10 @@ def print_comparison(comparison: Comparison) -> None:
     print_next_command("explore", comparison.folder)
 
 
-def _explain_columns(comparison: Comparison, *, has_separate: bool, is_wide: bool) -> list[str]:
+def _explain_columns(comparison: Comparison, *, has_separate: bool) -> list[str]:
     """Return a line for each column, and a line for each method with an ideal point."""
-    front = next(iter(comparison.runs.values()))[0].front
     # All fronts of a comparison share the reference point of the problem.
+    front = next(iter(comparison.runs.values()))[0].front
     reference = ", ".join(f"{value:g}" for value in front.reference)
     lines = [f"order: {MEANINGS['monotonicity']}"]
     if has_separate:
@@ -164,10 +151,7 @@ def _explain_columns(comparison: Comparison, *, has_separate: bool, is_wide: boo
         for row in comparison.rows
         if row["method"] in comparison.alone
     ]
-    lines.append("dominated by: the share of a method's points that another method dominates")
-    if not is_wide and any(len(row["dominated_by"]) > 1 for row in comparison.rows):
-        lines.append("+2: two more methods dominate some of its points; compare.json lists them")
-    return lines
+    return [*lines, "dominated by: the share of a method's points that another method dominates"]
 
 
 def _print_traded(comparison: Comparison) -> None:
@@ -175,23 +159,18 @@ def _print_traded(comparison: Comparison) -> None:
     first_run = next(iter(comparison.runs.values()))[0]
     problem, measures = first_run.trained_on, get_measures(first_run.trained_on, first_run.front)
     names = find_plain_metrics(problem, first_run.front)[: first_run.front.objectives]
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("on test")
-    for name in names:
-        table.add_column(escape(measures[name].label), justify="right")
+    table = make_table("on test", *(measures[name].label for name in names))
     for row in comparison.rows:
         # one seed: the ends of a mean front would belong to no network
         front = comparison.runs[row["method"]][0].front
         spans = (escape(format_span(front, name, measures[name])) for name in names)
         table.add_row(f"[bold]{escape(row['method'])}[/]", *spans)
     console = get_stdout()
-    print_table(console, table)
+    console.print(table)
     console.print()
 
 
-def _format_fields(
-    row: Mapping[str, Any], *, has_separate: bool, with_size: bool
-) -> dict[str, str]:
+def _format_fields(row: Mapping[str, Any], *, has_separate: bool) -> dict[str, str]:
     """Return the columns between a method's name and the methods that dominate it."""
 
     def format_metric(name: str, spec: str) -> str:
@@ -202,29 +181,13 @@ def _format_fields(
     if has_separate:  # both are relative to separately trained networks
         fields["range"] = format_metric("range_covered", ".0%")
         fields["behind"] = format_metric("igd_plus", ".3f")
-    fields["hypervolume"] = _format_mean(row)
-    if with_size:
-        fields |= {"points": str(row["points"]), "parameters": _format_size(row)}
-    return fields | {"time": f"{row['seconds']:.1f} s"}
-
-
-def _format_mean(row: Mapping[str, Any]) -> str:
-    spread = "" if row["hypervolume_std"] is None else f" ± {format_number(row['hypervolume_std'])}"
-    return f"{format_number(row['hypervolume'])}{spread}"
-
-
-def _format_size(row: Mapping[str, Any]) -> str:
+    std = row["hypervolume_std"]
+    spread = "" if std is None else f" ± {format_number(std)}"
+    fields["hypervolume"] = f"{format_number(row['hypervolume'])}{spread}"
     # all networks of a method have the same size
     size, count = row["parameters"] // row["networks"], row["networks"]
-    return f"{count} x {size:,}" if count > 1 else f"{size:,}"
-
-
-def _format_dominating(shares: Mapping[str, float], *, is_wide: bool) -> str:
-    names = [f"{name} {_format_percent(share)}" for name, share in shares.items()]
-    # the first dominates most, since the shares are sorted
-    shown = names if is_wide else names[:1]
-    more = f" +{len(names) - len(shown)}" if len(names) > len(shown) else ""
-    return ", ".join(shown) + more or "-"
+    fields["parameters"] = f"{count} x {size:,}" if count > 1 else f"{size:,}"
+    return fields | {"time": f"{row['seconds']:.1f} s"}
 
 
 def _format_percent(share: float) -> str:

@@ -7,14 +7,13 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich import markup
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -98,42 +97,21 @@ def print_note(message: str) -> None:
 
 
 def print_markup(console: Console, text: str) -> None:
-    """Print a paragraph in rich's markup, wrapped between words if it goes to a terminal."""
-    paragraph = Text.from_markup(text)
-    breaks = _find_breaks(paragraph.plain, console.width) if console.is_terminal else []
-    for line in paragraph.divide(breaks):
-        line.rstrip()
-        console.print(line, soft_wrap=True)
+    """Print a paragraph in rich's markup; a terminal's lines break between words only."""
+    # a word that is longer than a line, such as a path, stays in one piece for copying
+    console.print(text, overflow="ignore", crop=False, soft_wrap=not console.is_terminal)
 
 
-def print_hanging(console: Console, head: str, text: str, indent: int) -> None:
-    """Print a head and a text in rich's markup, with a hanging indent in a terminal.
-
-    A word that is longer than a line, such as a path, stays in one piece.
-    """
-    body = Text.from_markup(text)
+def print_fields(fields: Mapping[str, object]) -> None:
+    """Print a line for each field: its name in bold, then its value with a hanging indent."""
+    console = get_stdout()
+    indent = max(map(len, fields)) + 4
     width = max(console.width - indent, 1)
-    first, *further_lines = body.divide(
-        _find_breaks(body.plain, width) if console.is_terminal else []
-    )
-    lines = [Text.from_markup(head) + first, *(Text(" " * indent) + line for line in further_lines)]
-    for line in lines:
-        line.rstrip()
-        console.print(line, soft_wrap=True)
-
-
-def _find_breaks(text: str, width: int) -> list[int]:
-    """Find where to break a text into lines; a word longer than a line gets its own.
-
-    >>> _find_breaks("words are not broken", 10)
-    [10]
-    """
-    breaks, start = [], 0
-    for word in re.finditer(r"\S+", text):
-        if word.end() - start > width and word.start() > start:
-            start = word.start()
-            breaks.append(start)
-    return breaks
+    for name, value in fields.items():
+        head = Text(f"  {name:<{indent - 2}}", style="bold")
+        for line in Text(sanitize(str(value))).wrap(console, width, overflow="ignore"):
+            console.print(Text.assemble(head, line), soft_wrap=True)
+            head = Text(" " * indent)
 
 
 def print_json(content: object) -> None:
@@ -164,36 +142,22 @@ def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     print_note(str(message))
 
 
-# Wider than any table.
-UNLIMITED = 10_000
+def make_table(*heads: str, **options: Any) -> Table:
+    """Return an empty table, the first column of which names the rows and the others hold numbers.
+
+    >>> [column.justify for column in make_table("method", "time").columns]
+    ['left', 'right']
+    """
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", **options)
+    for index, head in enumerate(heads):
+        # folded where there is no room: a number that is cut would be another number
+        table.add_column(escape(head), justify="right" if index else "left", overflow="fold")
+    return table
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table, or a block for each row if the terminal is narrower than the table's words.
-
-    The first column names the rows.
-    """
-    for column in table.columns:
-        # rich cuts such a column where there is no room; the minimum makes the table count as too
-        # wide
-        if column.no_wrap:
-            texts = (Text.from_markup(str(cell)) for cell in (column.header, *column.cells))
-            column.min_width = max(text.cell_len for text in texts)
-    # The minimum width of a table depends on the width that it may take.
-    options = console.options.update(max_width=UNLIMITED)
-    if Measurement.get(console, options, table).minimum <= console.width:
-        console.print(table)
-        return
-    heads = [str(column.header) for column in table.columns]
-    for row in zip(*(column.cells for column in table.columns), strict=True):
-        title, *cells = map(str, row)
-        print_markup(console, f"[bold]{heads[0]} {title}[/]".replace("[bold] ", "[bold]"))
-        block = Table(show_header=False, box=None, padding=(0, 2, 0, 2), pad_edge=True)
-        for head, cell in zip(heads[1:], cells, strict=True):
-            # an empty cell would be a heading without a value
-            if cell:
-                block.add_row(head, cell)
-        console.print(block)
+    """Print a table."""
+    console.print(table)
 
 
 def print_path(label: str, path: Path) -> None:
@@ -204,24 +168,5 @@ def print_path(label: str, path: Path) -> None:
 
 def print_next_command(*arguments: object) -> None:
     """Print the command to type next, ready to be copied into a shell."""
-    console = get_stdout()
-    words = ["paretocosmos", *(escape(shlex.quote(str(word))) for word in arguments)]
-    width = console.width if console.is_terminal else UNLIMITED
-    console.print(f"[bold]next[/]  {_wrap_command(words, width - 8)}", soft_wrap=True)
-
-
-def _wrap_command(words: Sequence[str], width: int) -> str:
-    r"""Wrap the words of a command into lines that a shell reads as one.
-
-    >>> print(_wrap_command(["paretocosmos", "choose", "runs/adult", "--max", "tpr_gap=0.02"], 30))
-    paretocosmos choose runs/adult \
-          --max tpr_gap=0.02
-    """
-    lines = [words[0]]
-    for word in words[1:]:
-        longer = f"{lines[-1]} {word}"
-        if len(longer) <= width:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return " \\\n      ".join(lines)
+    command = shlex.join(["paretocosmos", *map(str, arguments)])
+    get_stdout().print(f"[bold]next[/]  {escape(command)}", soft_wrap=True)

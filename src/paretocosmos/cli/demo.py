@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import torch
 import typer
-from rich.table import Table
 
 from paretocosmos.cli.console import (
     escape,
     get_stdout,
+    make_table,
     print_json,
     print_markup,
     print_next_command,
     print_note,
     print_path,
-    print_table,
 )
 from paretocosmos.cli.options import AsJson
 from paretocosmos.cli.reproduction_view import (
@@ -26,7 +25,7 @@ from paretocosmos.cli.reproduction_view import (
     show_experiments,
 )
 from paretocosmos.cli.results import describe_heading, list_consequences, print_consequences
-from paretocosmos.cli.summary import summarize_run
+from paretocosmos.cli.train import summarize_run
 from paretocosmos.io.progress import status
 from paretocosmos.runs.load import load
 from paretocosmos.runtime.device import convert_sigterm
@@ -103,12 +102,10 @@ def _print_comparison(comparison: "ComparisonTable") -> None:
     console = get_stdout()
     print_markup(console, "[bold]COSMOS as published[/]")
     print_markup(console, escape(comparison.title))
-    table = Table(box=None, padding=(0, 2), header_style="bold")
-    for index, name in enumerate(comparison.head):
-        table.add_column(name, justify="left" if index == 0 else "right", no_wrap=True)
+    table = make_table(*comparison.head)
     for row in comparison.rows:
         table.add_row(*map(escape, row))
-    print_table(console, table)
+    console.print(table)
     for mark, sentence in comparison.notes:
         print_markup(console, escape(f"({mark}) {sentence}"))
     console.print()

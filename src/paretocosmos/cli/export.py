@@ -5,15 +5,9 @@ from typing import Annotated, cast
 
 import typer
 
-from paretocosmos.cli.console import (
-    escape,
-    get_stdout,
-    print_json,
-    print_markup,
-    print_next_command,
-)
+from paretocosmos.cli.console import print_fields, print_json, print_next_command
 from paretocosmos.cli.options import AsJson, RunFolder, Threshold, Trust
-from paretocosmos.export import Exported, Format
+from paretocosmos.export import Format
 from paretocosmos.export import export as export_run
 from paretocosmos.io.progress import status
 from paretocosmos.runs.load import load_run
@@ -46,34 +40,14 @@ def export(
             }
         )
         return
-    print_exported(exported)
+    print_fields(
+        {
+            "file": f"{exported.path} ({exported.path.stat().st_size:,} bytes)",
+            "card": f"{exported.card}, with the code that calls the file",
+            "preference": exported.preference,
+            "difference": f"at most {exported.difference:.1e} from PyTorch, on random rows",
+        }
+    )
     # the server runs ONNX files, not programs of torch.export
     onnx = ["--onnx", exported.path] if exported.path.suffix == ".onnx" else []
     print_next_command("serve", folder, *onnx)
-
-
-# How to call an exported file, by its suffix.
-_USAGE = {
-    ".onnx": (
-        "session = onnxruntime.InferenceSession({path!r})",
-        'session.run(None, {{"x": x, "preference": preference}})',
-    ),
-    ".pt2": ("program = torch.export.load({path!r}).module()", "program(x, preference)"),
-}
-
-
-def print_exported(exported: Exported) -> None:
-    """Print what was written, and two lines of Python that call it."""
-    console = get_stdout()
-    rows = {
-        "file": f"{exported.path} ({exported.path.stat().st_size:,} bytes)",
-        "card": str(exported.card),
-        "preference": exported.preference,
-        "difference": f"at most {exported.difference:.1e} from PyTorch, on random rows and rays",
-    }
-    for name, value in rows.items():
-        print_markup(console, f"  [bold]{name:<12}[/]{escape(value)}")
-    console.print()
-    for line in _USAGE[exported.path.suffix]:
-        # soft_wrap, so that the lines can be copied from a narrow terminal
-        console.print(escape(line.format(path=str(exported.path))), soft_wrap=True)

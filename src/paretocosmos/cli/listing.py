@@ -3,10 +3,15 @@
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from paretocosmos import registry
-from paretocosmos.cli.console import escape, get_stdout, print_json, print_next_command
+from paretocosmos.cli.console import (
+    get_stdout,
+    print_fields,
+    print_json,
+    print_markup,
+    print_next_command,
+)
 from paretocosmos.cli.options import AsJson
 from paretocosmos.config.settings import describe_pair, get_pairs
 from paretocosmos.errors import unknown
@@ -32,13 +37,8 @@ def list_names(
         print_json(summaries)
         return
     for title, entries in summaries.items():
-        # a table for every kind, since their names differ in width
-        table = Table(
-            title=title, title_justify="left", box=None, show_header=False, padding=(0, 2)
-        )
-        for name, summary in entries.items():
-            table.add_row(f"[bold]{name}[/]", escape(summary))
-        get_stdout().print(table)
+        print_markup(get_stdout(), f"[bold]{title}[/]")
+        print_fields(entries)
     print_next_command("train", "adult")
 
 

@@ -82,29 +82,14 @@ Sensitive = Annotated[
         help="A sensitive column, e.g. `sex`, or `age:5` for five age groups; repeatable."
     ),
 ]
-SmallGroups = Annotated[
-    str | None, table_option(help="What to do with groups of few rows: keep, pool or refuse.")
-]
 Positive = Annotated[str | None, table_option(help="The target's positive class.")]
 Drop = Annotated[list[str] | None, table_option(help="A column to leave out; repeatable.")]
-Keep = Annotated[
-    list[str] | None,
-    table_option(help="A column to keep that looks like an identifier; repeatable."),
-]
-Separator = Annotated[str | None, table_option(help="The column separator, e.g. `;` or `tab`.")]
-Decimal = Annotated[str | None, table_option(help="The decimal mark, `.` or `,`.")]
-Encoding = Annotated[str | None, table_option(help="The text encoding, e.g. `cp1252`.")]
 Task = Annotated[
     str | None, table_option(help="What to predict: binary (the default), classes or number.")
-]
-ClassWeight = Annotated[
-    str | None, table_option(help="balanced gives every class the same total weight.")
 ]
 Fairness = Annotated[
     str | None, training_option(help="The fairness objective, a name from `list objectives`.")
 ]
-Val = Annotated[str | None, table_option(help="A file with the validation rows.")]
-Test = Annotated[str | None, table_option(help="A file with the test rows.")]
 Backbone = Annotated[
     str | None,
     training_option(help="The network, a name from `list backbones`.", callback=parse_name),
@@ -141,14 +126,25 @@ Changes = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Set any other setting; repeatable."),
 ]
 
-
+# Criteria of `choose` and `predict`.
 Bounds = list[str] | None
+AtMost = Annotated[
+    Bounds,
+    typer.Option(
+        "--max", metavar="NAME=NUMBER", help="An upper bound, e.g. tpr_gap=2%; repeatable."
+    ),
+]
+AtLeast = Annotated[
+    Bounds, typer.Option("--min", metavar="NAME=NUMBER", help="A lower bound; repeatable.")
+]
+Minimize = Annotated[
+    str | None,
+    typer.Option(help="The quantity to minimise; by default the first objective without a bound."),
+]
+Maximize = Annotated[str | None, typer.Option(help="The quantity to maximise, e.g. accuracy.")]
 
 # Options of `train` and `compare` that are settings: of the problem `table`, and of others.
-TABLE_SETTINGS = (
-    *("target", "sensitive", "positive", "drop", "keep", "small_groups", "task", "class_weight"),
-    *("separator", "decimal", "encoding", "val", "test"),
-)
+TABLE_SETTINGS = ("target", "sensitive", "positive", "drop", "task")
 OTHER_SETTINGS = ("penalty", "alpha", "fairness", "data")
 # Options that `fit` and `compare` take by the same names.
 PLAN_OPTIONS = (

@@ -27,35 +27,14 @@ def predict(
     folder: options.RunFolder,
     rows: Annotated[Path, typer.Argument(metavar="ROWS", help="A table of new rows.")],
     ray: Annotated[str | None, typer.Option(help="The trade-off, e.g. 0.3,0.7.")] = None,
-    at_most: Annotated[
-        options.Bounds,
-        typer.Option(
-            "--max",
-            metavar="NAME=NUMBER",
-            help="Choose the trade-off by an upper bound; repeatable.",
-        ),
-    ] = None,
-    at_least: Annotated[
-        options.Bounds,
-        typer.Option(
-            "--min",
-            metavar="NAME=NUMBER",
-            help="Choose the trade-off by a lower bound; repeatable.",
-        ),
-    ] = None,
-    minimize: Annotated[
-        str | None, typer.Option(help="Choose the trade-off that minimises this.")
-    ] = None,
-    maximize: Annotated[
-        str | None, typer.Option(help="Choose the trade-off that maximises this.")
-    ] = None,
+    at_most: options.AtMost = None,
+    at_least: options.AtLeast = None,
+    minimize: options.Minimize = None,
+    maximize: options.Maximize = None,
     threshold: options.Threshold = None,
     out: Annotated[
         Path | None, typer.Option(help="The new CSV file; by default, standard output.")
     ] = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
     data: options.MovedData = None,
     device: options.RunDevice = "cpu",
     trust: options.Trust = None,
@@ -87,10 +66,9 @@ def predict(
     if ray is None and not chosen and default.ray is None:
         raise ConfigurationError(f"{RAY_OR_CHOICE}; found neither")
     with warnings_as_notes():
-        table = read_table(rows, separator=separator, decimal=decimal, encoding=encoding)
         # Read before the run is asked to choose, which may take long: mistakes in the file come
         # first.
-        frame = to_frame(table)
+        frame = to_frame(read_table(rows))
         if not chosen:
             weights = list(default.ray or ()) if ray is None else options.parse_numbers(ray)
             decided = default.threshold if threshold is None else threshold

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from paretocosmos.cli.choose import print_choice
-from paretocosmos.cli.summary import print_run, summarize_run
+from paretocosmos.cli.train import print_run, summarize_run
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.explorer import build_page_model
 from paretocosmos.explorer import write_report as write_page

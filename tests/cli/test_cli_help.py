@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from paretocosmos import registry
-from paretocosmos.cli.commands import GROUPS, get_commands
+from paretocosmos.cli import COMMANDS, GROUPS
 from paretocosmos.paper import recipe_names
 
 Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the errors
@@ -46,7 +46,7 @@ def test_a_command_has_two_examples_that_it_understands(cli: Call, name: str) ->
     assert len(examples) == len(set(examples)) == 2
     assert max(map(len, ended.out.splitlines())) <= 80
     for example in examples:
-        get_commands()[name].make_context(name, shlex.split(example))  # refuses what is wrong
+        COMMANDS[name].make_context(name, shlex.split(example))  # refuses what is wrong
 
 
 def test_options_are_shown_in_groups(cli: Call) -> None:

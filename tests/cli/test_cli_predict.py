@@ -175,7 +175,7 @@ class TestOwnFiles:
         for name, rows, seed in (("a.csv", 300, 0), ("b.csv", 120, 1), ("c.csv", 130, 2)):
             people(rows, seed).to_csv(name, index=False)
         ended = cli(
-            *("train", "a.csv", *COLUMNS, "--val", "b.csv", "--test", "c.csv"),
+            *("train", "a.csv", *COLUMNS, "--set", "val=b.csv", "--set", "test=c.csv"),
             *("--epochs", "1", "--out", "run"),
         )
         assert ended.code == 0, ended.err
@@ -186,20 +186,20 @@ class TestOwnFiles:
         assert labels == (people(130, 2)["income"] == "high").tolist()
         assert run.record["problem"]["settings"]["val"] == str(Path("b.csv").absolute())
 
-    @pytest.mark.parametrize(
-        ("given", "sizes"), [("--val", [240, 50, 60]), ("--test", [262, 38, 50])]
-    )
+    @pytest.mark.parametrize(("given", "sizes"), [("val", [240, 50, 60]), ("test", [262, 38, 50])])
     def test_one_of_them(self, cli: Call, given: str, sizes: list[int]) -> None:
         people(300).to_csv("a.csv", index=False)
         people(50, 1).to_csv("b.csv", index=False)
-        ended = cli("train", "a.csv", *COLUMNS, given, "b.csv", "--epochs", "1", "--out", "run")
+        ended = cli(
+            "train", "a.csv", *COLUMNS, "--set", f"{given}=b.csv", "--epochs", "1", "--out", "run"
+        )
         assert ended.code == 0, ended.err
         assert [len(load_run("run").problem().split(name)) for name in SPLITS] == sizes
 
     def test_other_columns(self, cli: Call) -> None:
         people(300).to_csv("a.csv", index=False)
         people(50).drop(columns="work").to_csv("b.csv", index=False)
-        refused(cli("train", "a.csv", *COLUMNS, "--val", "b.csv"), "none called `work`")
+        refused(cli("train", "a.csv", *COLUMNS, "--set", "val=b.csv"), "none called `work`")
 
 
 class TestOtherTables:
@@ -222,7 +222,7 @@ class TestOtherTables:
         frame.to_csv("people.csv", index=False)
         ended = cli(
             *("train", "people.csv", "--target", "income", "--task", "classes"),
-            *("--class-weight", "balanced", "--epochs", "2", "--out", "run"),
+            *("--set", "class_weight=balanced", "--epochs", "2", "--out", "run"),
         )
         assert ended.code == 0, ended.err
         assert "`income`: high, low, pension" in ended.out

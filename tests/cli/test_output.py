@@ -1,22 +1,23 @@
 """What a person is told after a training."""
 
 import dataclasses
+import io
 import re
-import sys
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import paretocosmos.cli
 from paretocosmos import Run, fit
 from paretocosmos.cli.compare import print_comparison
-from paretocosmos.cli.console import err
-from paretocosmos.cli.evaluate import print_front
+from paretocosmos.cli.console import err, print_fields, print_markup, print_next_command
 from paretocosmos.cli.results import print_consequences
-from paretocosmos.cli.summary import print_run, print_runs, summarize_run
+from paretocosmos.cli.train import print_run, print_runs, summarize_run
 from paretocosmos.training.compare import BASELINES, Comparison
 from paretocosmos.training.loop import Progress
 from paretocosmos.training.progress import show_bars
@@ -26,70 +27,6 @@ from paretocosmos.training.progress import show_bars
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder: Path = tmp_path_factory.mktemp("printing") / "run"
     return fit("toy_convex", preset="paper", epochs=2, out=folder)
-
-
-@pytest.mark.parametrize(("share", "told"), [(0.92, True), (0.5, False), (0.0, False)])
-def test_a_front_with_little_to_choose_from_is_pointed_out(
-    run: Run, capsys: pytest.CaptureFixture[str], share: float, told: bool
-) -> None:
-    test = run.record["metrics"]["test"] | {"dominated_share": share}
-    metrics = {**run.record["metrics"], "test": test}
-    print_run(dataclasses.replace(run, record={**run.record, "metrics": metrics}))
-    shown = capsys.readouterr()
-    assert ("most rays are dominated" in shown.err) == told
-    assert f"{share:.0%} of 25 rays" in shown.out
-
-
-def _collapsed(run: Run, apart: float, **changes: Any) -> Run:
-    """The run with losses of 3 and 4 that differ by so much, and most rays dominated."""
-    steps = np.linspace(0, apart, len(run.front))
-    front = dataclasses.replace(run.front, values=np.array([3.0, 4.0]) + np.outer(steps, [1, 0]))
-    test = run.record["metrics"]["test"] | {"dominated_share": 0.96, "span": 0.0}
-    record = {**run.record, **changes, "metrics": {**run.record["metrics"], "test": test}}
-    return dataclasses.replace(run, front=front, record=record)
-
-
-# 1 % of the largest losses, (3 + apart, 4), is 0.0500 where they are 0.05 apart or so
-@pytest.mark.parametrize(("apart", "told"), [(0.0, True), (0.049, True), (0.052, False)])
-def test_a_front_that_is_a_point_is_pointed_out_once(
-    run: Run, capsys: pytest.CaptureFixture[str], apart: float, told: bool
-) -> None:
-    print_run(_collapsed(run, apart))
-    said = " ".join(capsys.readouterr().err.split())
-    assert said.count("note:") == 1
-    assert ("the front is a point" in said) == told
-    assert ("most rays are dominated" in said) != told
-    if told:
-        ways = "more rays per batch (--set groups=32), or a smaller --penalty, or more epochs"
-        assert ways in said
-
-
-def test_what_is_tried_already_is_not_advised(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    linear = {"name": "linear", "settings": {}}
-    fewer = {**run.record["training"], "batch_size": 20}
-    print_run(_collapsed(run, 0.0, method=linear, training=fewer))
-    assert "try more rays per batch (--set groups=20), or more epochs" in capsys.readouterr().err
-    print_run(_collapsed(run, 0.0, method=linear, training={**fewer, "groups": 20}))
-    assert "try more epochs" in capsys.readouterr().err
-    print_run(_collapsed(run, 0.0, fixed_rays=run.front.rays.tolist()))  # a network for each
-    assert capsys.readouterr().err == ""
-
-
-def test_how_it_was_run_is_said(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    changed = {"engine": "captured", "precision": "bf16", "device": "cuda:1"}
-    changed |= {"seconds_preparing": 12.34, "seconds_evaluating": 5.67}  # type: ignore[dict-item]
-    print_run(dataclasses.replace(run, record={**run.record, **changed}))
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "captured on cuda:1, bf16, 12.3 s to prepare, 5.7 s to validate" in shown
-    print_run(dataclasses.replace(run, record={**run.record, **changed, "processes": 4}))
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "captured on cuda:1, 4 processes, bf16, 12.3 s to prepare" in shown
-
-
-def test_images_are_named(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    record = {**run.record, "about": {"images": "two [digits] of MNIST", "sha256": "abc"}}
-    print_run(dataclasses.replace(run, record=record))
-    assert "two [digits] of MNIST" in capsys.readouterr().out
 
 
 def _seeds(run: Run, *numbers: tuple[int, float, float, int]) -> list[Run]:
@@ -117,17 +54,9 @@ def test_seeds_are_a_table_with_their_mean(run: Run, capsys: pytest.CaptureFixtu
     for one in runs:
         (row,) = [line for line in shown.splitlines() if str(one.folder) in line]
         cells = row.split()
-        assert (cells[0], cells[4]) == (str(one.record["seed"]), f"{one.hypervolume:.4f}")
+        assert (cells[0], cells[3]) == (str(one.record["seed"]), f"{one.hypervolume:.4f}")
     assert "mean hypervolume 2.0000 ± 1.0000" in shown
-    judged = 3 * run.record["seconds_evaluating"]
-    assert f"14.0 s of training and {judged:.1f} s of validation in total" in shown
-
-
-def test_one_seed_has_no_spread(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    print_runs(_seeds(run, (1, 1.0, 10.0, 1)))
-    shown = capsys.readouterr().out
-    assert "mean hypervolume 1.0000 on test" in shown
-    assert "1 seed at a time" in shown
+    assert "2 seeds at a time" in shown
 
 
 def test_numbers_of_a_run_are_its_records(run: Run) -> None:
@@ -164,66 +93,19 @@ def test_several_networks_are_counted(run: Run, capsys: pytest.CaptureFixture[st
     assert "5 networks x 6,891 parameters each" in shown
 
 
-def test_networks_of_one_epoch_have_that_epoch(
-    run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    print_run(_with(run, [[0.2, 0.8], [0.8, 0.2]], [{"epoch_selected": 10}] * 2))
-    assert "epoch 10 selected" in capsys.readouterr().out
-
-
 def test_one_point_is_no_front(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     print_run(_with(run, [[0.5, 0.5]], [{"epoch_selected": 10}]))
-    shown = capsys.readouterr()
-    for words in ("span", "dominated", "ends of the front", "networks", "rays"):
-        assert words not in shown.out
-    point = ", ".join(f"{value:.4f}" for value in run.front.values[0])
-    assert shown.out.count(f"({point})") == 1
-    assert "epoch 10 selected, 6,891 parameters" in shown.out
+    shown = capsys.readouterr().out
+    for words in ("dominated", "networks", "rays"):
+        assert words not in shown
+    assert "epoch 10 selected, 6,891 parameters" in shown
 
 
 def test_networks_for_one_objective_each_have_an_ideal_point(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    alone = _with(run, [[1.0, 0.0], [0.0, 1.0]], [{"epoch_selected": 10}] * 2)
-    print_run(alone)
-    assert "2.7183 on test, 2.7183 on val" in capsys.readouterr().out
-    print_runs([alone])
-    shown = capsys.readouterr().out
-    assert "ideal point" in shown
-    assert "2.7183" in shown
-
-
-@pytest.mark.parametrize(("share", "said"), [(0.0, "no step"), (0.0312, "3.1% of steps")])
-def test_steps_without_a_solution_are_counted(
-    run: Run, capsys: pytest.CaptureFixture[str], share: float, said: str
-) -> None:
-    print_run(_with(run, None, [{"ray": None, "epoch_selected": 2, "infeasible_share": share}]))
-    assert re.search(rf"infeasible +{said}", capsys.readouterr().out)
-
-
-@pytest.mark.parametrize(
-    ("method", "fixed", "says"),
-    [
-        ("cosmos", None, "try a different --penalty,"),
-        ("linear", None, "try a different --alpha,"),
-        ("pareto_mtl", [[0.2, 0.8], [0.8, 0.2]], None),
-    ],
-)
-def test_the_way_out_fits_the_method(
-    run: Run,
-    capsys: pytest.CaptureFixture[str],
-    method: str,
-    fixed: list[list[float]] | None,
-    says: str | None,
-) -> None:
-    named = _with(run, fixed, [{"epoch_selected": 2}] * len(fixed or [1]))
-    metrics = {
-        split: {**own, "dominated_share": 0.9} for split, own in named.record["metrics"].items()
-    }
-    record = {**named.record, "method": {"name": method, "settings": {}}, "metrics": metrics}
-    print_run(dataclasses.replace(named, record=record))
-    told = " ".join(capsys.readouterr().err.split())
-    assert says in told if says else told == ""
+    print_run(_with(run, [[1.0, 0.0], [0.0, 1.0]], [{"epoch_selected": 10}] * 2))
+    assert re.search(r"ideal point +2.7183 on test, 2.7183 on val", capsys.readouterr().out)
 
 
 def _compared(run: Run) -> Comparison:
@@ -280,7 +162,6 @@ def test_separate_networks_are_shown_from_the_same_end_as_others(
     print_run(runs["separate"][0])
     shown = " ".join(capsys.readouterr().out.split())
     assert "from the network best at “lower first” to the one best at “lower second”" in shown
-    assert "ends of the front (0.0000, 1.0000) to (1.0000, 0.0000)" in shown
 
 
 def test_the_traded_objective_is_shown_and_not_another(
@@ -298,29 +179,8 @@ def test_the_traded_objective_is_shown_and_not_another(
     assert "tpr_gap" not in shown
 
 
-def test_a_terminal_of_80_columns_holds_the_table(
-    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")
-    print_comparison(_compared(run))
-    shown = capsys.readouterr().out
-    traded, _, whole = shown.partition("order:")[0].partition("\n\n")
-    table = whole.splitlines()
-    assert max(len(line.rstrip()) for line in traded.splitlines()) <= 80
-    names = table[0].split()
-    assert names[:6] == ["method", "order", "hypervolume", "points", "parameters", "time"]
-    assert max(len(line.rstrip()) for line in table) <= 80
-    assert "…" not in shown
-    assert "100%" in shown
-    assert "+4" in shown
-    assert "compare.json lists them" in shown
-
-
 def test_beside_separate_networks_the_table_has_their_measures(
-    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     compared = _compared(run)
     runs = {**compared.runs, "separate": compared.runs["cosmos"]}
@@ -332,12 +192,6 @@ def test_beside_separate_networks_the_table_has_their_measures(
     assert lines["cosmos"][2:4] == ["100%", "0.000"]
     assert lines["worst"][2] == "100%"
     assert float(lines["worst"][3]) > 10
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TERM", "dumb")
-    print_comparison(dataclasses.replace(compared, runs=runs))
-    table = capsys.readouterr().out.partition("order:")[0]
-    assert max(len(line.rstrip()) for line in table.splitlines()) <= 80
 
 
 @pytest.mark.parametrize(
@@ -356,26 +210,7 @@ def test_a_little_is_not_nothing(
     assert f"other {said}" in capsys.readouterr().out
 
 
-# ---------------------------------------------------------------- what it costs
-
-
-def test_the_cost_is_one_line(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    given = {"samples_per_second": 12345.6, "peak_memory": 3_140_000_000, "share_waiting": 0.034}
-    images = {"input_shape": [3, 64, 64]}
-    print_run(dataclasses.replace(run, record={**run.record, **given, **images}))
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "cost 12,346 images/s, 3.1 GB of memory, data in memory" in shown  # of a CPU
-    record = {**run.record, **given, "device": "cuda:0"}
-    print_run(dataclasses.replace(run, record=record))
-    assert "3.1 GB of memory, data on the device" in capsys.readouterr().out
-    assert "waiting" not in shown
-    record = {**run.record, **given, "data": "streamed", "peak_memory": None}
-    print_run(dataclasses.replace(run, record=record))
-    shown = " ".join(capsys.readouterr().out.split())
-    said = "cost 12,346 samples/s, data streamed, 3 % of the time waiting for it"
-    assert said in shown
-    for key, value in given.items():
-        assert summarize_run(dataclasses.replace(run, record={**run.record, **given}))[key] == value
+# ---------------------------------------------------------------- bars
 
 
 def _at(**changes: Any) -> Progress:
@@ -533,7 +368,6 @@ def test_names_from_files_cannot_steer_a_terminal(
 ) -> None:
     front = dataclasses.replace(run.front, names=("\x1b[2J\x1b[31m", "[bold]gap\x07\n"))
     about = {"positive": "\x1b]0;title\x07", "target": "[red]"}
-    print_front(front)
     print_run(dataclasses.replace(run, front=front, record={**run.record, "about": about}))
     shown = capsys.readouterr().out
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown)
@@ -547,3 +381,27 @@ def test_texts_reach_rich_through_one_function() -> None:
     folder = Path(paretocosmos.cli.__file__).parent
     users = [p.name for p in folder.rglob("*.py") if "markup.escape" in p.read_text("utf-8")]
     assert users == ["console.py"]
+
+
+def test_a_narrow_terminal_breaks_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is copied, a path or a command, is in one piece."""
+    console = Console(file=io.StringIO(), width=50, force_terminal=True, color_system=None)
+    monkeypatch.setattr("paretocosmos.cli.console.get_stdout", lambda: console)
+    words = "a sentence with `binary_cross_entropy` in it and a path"
+    path = "/a/very/long/path/that/nobody/can/shorten/and/must/be/copied/run.json"
+    with console.capture() as shown:
+        print_markup(console, f"[bold]{words}[/] {path} in it")
+    lines = shown.get().splitlines()
+    assert path in lines
+    assert " ".join(lines) == f"{words} {path} in it"
+    assert all(len(line) <= 50 for line in lines if line != path)
+    with console.capture() as shown:
+        print_fields({"run": path, "what it says": words})
+    lines = shown.get().splitlines()
+    assert lines[0].split() == ["run", path]
+    assert [line[:16].strip() for line in lines[1:]] == ["what it says", "", ""]
+    assert max(map(len, lines[1:])) <= 50
+    with console.capture() as shown:
+        print_next_command("choose", "runs/my run", "--max", "demographic_parity=0.02")
+    command = shlex.split(shown.get().removeprefix("next  "))
+    assert command[1:] == ["choose", "runs/my run", "--max", "demographic_parity=0.02"]

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from tests.strangers import change
 
 from paretocosmos import fit, load_run
-from paretocosmos.cli.summary import print_run
+from paretocosmos.cli.train import print_run
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.nn.backbones import Tabular
 from paretocosmos.runs import checkpoint, save_tensors

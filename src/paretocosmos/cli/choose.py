@@ -11,6 +11,7 @@ from paretocosmos.cli.console import (
     print_json,
     print_markup,
     print_next_command,
+    print_value,
     warnings_as_notes,
 )
 from paretocosmos.evaluation.choose import Choice
@@ -72,7 +73,7 @@ def choose(
 def print_choice(run: Run, choice: Choice, confidence: float | None = None) -> None:
     """Print a choice as a prompt of Python shows it, what is known of it, and code that uses it."""
     console = get_stdout()
-    console.print(escape(choice), soft_wrap=True)
+    print_value(choice)
     for name, limit in choice.val.limits.items():
         # a bound on a gap lies above its value, one on an accuracy below
         side = "most" if limit >= choice.val[name] else "least"

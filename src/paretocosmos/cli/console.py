@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -97,21 +98,49 @@ def print_note(message: str) -> None:
 
 
 def print_markup(console: Console, text: str) -> None:
-    """Print a paragraph in rich's markup; a terminal's lines break between words only."""
-    # a word that is longer than a line, such as a path, stays in one piece for copying
-    console.print(text, overflow="ignore", crop=False, soft_wrap=not console.is_terminal)
+    """Print a paragraph in rich's markup, wrapped between words if it goes to a terminal."""
+    paragraph = Text.from_markup(text)
+    breaks = _find_breaks(paragraph.plain, console.width) if console.is_terminal else []
+    for line in paragraph.divide(breaks):
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+
+
+def _find_breaks(text: str, width: int) -> list[int]:
+    """Find where to break a text into lines; a word longer than a line gets its own.
+
+    Rich would cut such a word, and a path could not be copied.
+
+    >>> _find_breaks("words are not broken", 10)
+    [10]
+    """
+    breaks, start = [], 0
+    for word in re.finditer(r"\S+", text):
+        if word.end() - start > width and word.start() > start:
+            start = word.start()
+            breaks.append(start)
+    return breaks
 
 
 def print_fields(fields: Mapping[str, object]) -> None:
     """Print a line for each field: its name in bold, then its value with a hanging indent."""
     console = get_stdout()
     indent = max(map(len, fields)) + 4
-    width = max(console.width - indent, 1)
     for name, value in fields.items():
-        head = Text(f"  {name:<{indent - 2}}", style="bold")
-        for line in Text(sanitize(str(value))).wrap(console, width, overflow="ignore"):
-            console.print(Text.assemble(head, line), soft_wrap=True)
-            head = Text(" " * indent)
+        lines = textwrap.wrap(
+            sanitize(str(value)),
+            max(console.width - indent, 1),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        text = f"\n{' ' * indent}".join(map(markup.escape, lines))
+        console.print(f"  [bold]{name:<{indent - 2}}[/]{text}", soft_wrap=True)
+
+
+def print_value(value: object) -> None:
+    """Print a front or a choice as a prompt of Python shows it."""
+    text = sanitize(str(value), keep="\n")
+    get_stdout().print(text, markup=False, emoji=False, soft_wrap=True)
 
 
 def print_json(content: object) -> None:

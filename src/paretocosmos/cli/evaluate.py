@@ -12,9 +12,17 @@ from paretocosmos.cli.console import (
     print_markup,
     print_next_command,
     print_note,
+    print_value,
     warnings_as_notes,
 )
-from paretocosmos.cli.options import AsJson, RunDevice, RunFolder, Trust, parse_numbers
+from paretocosmos.cli.options import (
+    AsJson,
+    RunDevice,
+    RunFolder,
+    Trust,
+    get_table_format,
+    parse_numbers,
+)
 from paretocosmos.cli.results import suggest_choice
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError
 from paretocosmos.evaluation.evaluate import evaluate as evaluate_model
@@ -65,7 +73,7 @@ def evaluate(
         print_json(front.to_dict())
         return
     console = get_stdout()
-    console.print(escape(front), soft_wrap=True)
+    print_value(front)
     if len(front) > 1:  # one point is no front
         order = zip(front.names, report.by_objective["monotonicity"], strict=True)
         print_markup(
@@ -92,7 +100,7 @@ def _load_problem(run: Run, data: str | None, split: str | None) -> tuple[Proble
         if data is None or run.table is None or split is not None:
             raise
         # not the table of the run: other rows, or a file that cannot be read, which raises here
-        frame = read_table(Path(data))
+        frame = read_table(Path(data), **get_table_format(run))
         problem = problem_from_rows(run, frame)
     print_note(f"`{data}` is not the table of this run: evaluating all of its {len(frame):,} rows")
     return problem, Path(data).name

@@ -201,6 +201,12 @@ def collect_criteria(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return criteria | bounds
 
 
+def get_table_format(run: Run) -> dict[str, str | None]:
+    """Return the format that was set for a run's table, in which new rows are read too."""
+    problem = run.record["problem"] or {"settings": {}}
+    return {key: problem["settings"].get(key) for key in ("separator", "decimal", "encoding")}
+
+
 def format_options(**values: object) -> list[object]:
     """Return the options that were given as words of a command line."""
     given_values = {name: value for name, value in values.items() if value is not None}

@@ -68,7 +68,7 @@ def predict(
     with warnings_as_notes():
         # Read before the run is asked to choose, which may take long: mistakes in the file come
         # first.
-        frame = to_frame(read_table(rows))
+        frame = to_frame(read_table(rows, **options.get_table_format(run)))
         if not chosen:
             weights = list(default.ray or ()) if ray is None else options.parse_numbers(ray)
             decided = default.threshold if threshold is None else threshold

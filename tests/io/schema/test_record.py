@@ -13,7 +13,7 @@ from tests.io.schema.odd import GONE, ODD, changed, places
 from tests.strangers import change, copy, seal
 
 from paretocosmos import load_run
-from paretocosmos.cli.summary import summarize_run
+from paretocosmos.cli.train import summarize_run
 from paretocosmos.errors import ParetoCosmosError, RunError
 from paretocosmos.explorer import build_page_model
 from paretocosmos.explorer.serialize import serialize_page, to_json

@@ -93,6 +93,28 @@ def test_a_limit_is_in_the_units_of_its_metric(show: Open, make_people_page: Mak
     assert "95 % interval" in shown.text("#cost")
 
 
+def test_who_loses_most_by_a_limit_is_said(show: Open, make_people_page: MakePage) -> None:
+    """In people, on test data, on the page and in the record; the group that loses most alone."""
+    view = make_people_page()
+    selected, wrong = view.words.outcomes
+    selected = dataclasses.replace(selected, larger=False)  # to be selected does harm
+    words = dataclasses.replace(view.words, outcomes=(selected, wrong))
+    shown = show(dataclasses.replace(view, words=words))
+    val = view.runs[0].fronts[0]
+    bound = float(np.quantile(val.values[:, 1], 0.1))
+    shown.page.locator("#add-bound").select_option("gap")
+    shown.page.locator(".chip input").fill(f"{100 * bound:.6f}")
+    shown.settle()
+    place = int(np.abs(val.rays[:, 0] - val.choose(max={"gap": bound}).ray[0]).argmin())
+    best = int(val.values[:, 0].argmin())
+    shares = view.runs[0].answers.shares["test"][:2, :, 0]  # type: ignore[union-attr]
+    men, women = 100 * (shares[:, place] - shares[:, best])
+    assert women > men > 1
+    told = f"Worse on test data, too: of 100 women, {women:.0f} more are selected."
+    assert told in shown.text("#cost")
+    assert told in shown.text("#sheet")
+
+
 def test_two_choices_are_kept_and_compared(show: Open, make_people_page: MakePage) -> None:
     shown = show(make_people_page())
     for letter, place in (("A", "100"), ("B", "900")):

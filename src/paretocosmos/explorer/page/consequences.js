@@ -89,8 +89,8 @@ const buildOutcomes = () => {
     const span = spanOf(outcome);
     const gap = make("span", { class: "gap" });
     const cells = outcome.cells.map((cell) => {
-      const parts = { range: make("i", { class: "range" }), dot: make("b", { class: "dot" }), A: make("em", { class: "pin" }, "A"), B: make("em", { class: "pin" }, "B"), value: make("span", { class: "value" }), ends: make("span", { class: "ends-of" }) };
-      const node = make("div", { class: "cell" }, make("span", { class: "who" }, cell.who), make("span", { class: "track", "aria-hidden": "true" }, parts.range, parts.A, parts.B, parts.dot), parts.value, parts.ends);
+      const parts = { range: make("i", { class: "range" }), free: make("s", { class: "free" }), dot: make("b", { class: "dot" }), A: make("em", { class: "pin" }, "A"), B: make("em", { class: "pin" }, "B"), value: make("span", { class: "value" }), ends: make("span", { class: "ends-of" }) };
+      const node = make("div", { class: "cell" }, make("span", { class: "who" }, cell.who), make("span", { class: "track", "aria-hidden": "true" }, parts.range, parts.free, parts.A, parts.B, parts.dot), parts.value, parts.ends);
       return { cell, node, ...parts };
     });
     const scale = outcome.name && !unitOf(outcome.name) ? span.map(plain) : span.map((one) => fixed(100 * one, 0));
@@ -101,7 +101,7 @@ const buildOutcomes = () => {
   });
   $("outcomes").replaceChildren(...strips.map((one) => one.node));
   const lone = !strips.some(({ cells }) => isNumber(cells[0].cell.at(active(), state.ray, state.split)[1]));
-  say($("counted"), `Counted on ${countedOn(state.split)}. ${decidedAt()}${lone ? "The uncertainty of these numbers was not computed." : "Bars are 95 % intervals: how far a number may be off because only so many cases were counted."}`);
+  say($("counted"), `Counted on ${countedOn(state.split)}. ${decidedAt()}${lone ? "The uncertainty of these numbers was not computed." : "Bars are 95 % intervals: how far a number may be off because only so many cases were counted."} The thin mark is the choice without any limit.`);
   showConsequences();
 };
 const putAt = (node, span, value) => { node.style.left = `${(100 * clamp((value - span[0]) / (span[1] - span[0]), 0, 1)).toFixed(2)}%`; };
@@ -111,11 +111,16 @@ const showConsequences = () => {
   const said = leadOf(run, state.ray, state.split);
   const text = said.map((part) => part.number ?? part).join("");
   if ($("lead").textContent !== text) $("lead").replaceChildren(...said.map((part) => (part.number ? make("b", {}, part.number) : part)));
+  const best = unbounded();
+  const reference = best.at < 0 ? null : chosenFrom().ray(best.at);
   for (const { outcome, span, gap, cells } of strips) {
-    for (const { cell, range, dot, value, ends, A, B } of cells) {
+    for (const { cell, range, free, dot, value, ends, A, B } of cells) {
       const [now, low, high] = cell.at(run, state.ray, state.split);
       putAt(dot, span, now);
       dot.hidden = !isNumber(now);
+      const without = reference ? cell.at(run, reference, state.split)[0] : NaN;
+      free.hidden = !isNumber(without);
+      if (isNumber(without)) putAt(free, span, without);
       range.hidden = !isNumber(low);
       if (isNumber(low)) {
         putAt(range, span, low);
@@ -136,4 +141,4 @@ const showConsequences = () => {
   }
 };
 on("run view", buildOutcomes);
-on("ray pins", showConsequences);
+on("ray pins criteria", showConsequences);

@@ -28,6 +28,28 @@ const costText = (split) => {
   if (!telling.length) return `${compared}: no difference.`;
   return `${compared}: ${telling.map(({ name, by }) => difference(name, by)).join("; ")}.`;
 };
+// ---- what got worse beside it, the worst first; what is traded has been said ----
+const WORTH_SAYING = 0.01; // one point, or one of 100 people
+const worseOutcomes = (split) => {
+  const free = unbounded();
+  if (free.at < 0) return [];
+  const run = active();
+  const reference = chosenFrom().ray(free.at);
+  return outcomesOf(run).filter(({ name }) => !name).flatMap((outcome) => {
+    const [before, now] = [reference, state.ray].map((ray) => gapOf(outcome, run, ray, split));
+    const grown = { by: now - before, text: `${theOf(outcome.gap)} grew from ${fixed(100 * before, 1)} to ${inUnits(outcome.gap, now)}` };
+    const lost = outcome.cells.filter((cell) => cell.group && typeof outcome.larger === "boolean").map((cell) => {
+      const change = cell.at(run, state.ray, split)[0] - cell.at(run, reference, split)[0];
+      return { by: outcome.larger ? -change : change, text: cell.sentence.replace("#", `${fixed(Math.abs(100 * change), 0)} ${change > 0 ? "more" : "fewer"}`) };
+    });
+    const worst = lost.sort((a, b) => b.by - a.by).slice(0, 1); // of each outcome, the group that loses most
+    return [...(traded.includes(outcome.gap) ? [] : [grown]), ...worst];
+  }).filter(({ by }) => by >= WORTH_SAYING).sort((a, b) => b.by - a.by);
+};
+const worseText = (split) => {
+  const worse = worseOutcomes(split).slice(0, 3);
+  return worse.length ? `Worse on ${dataName(split)}, too: ${worse.map(({ text }) => text).join("; ")}.` : "";
+};
 // What new people may see of a limit.
 const sureText = () => {
   const run = active();
@@ -43,7 +65,7 @@ const sureText = () => {
   }).join("");
 };
 const showCost = () => {
-  const said = [costText(choosingSplit), sureText().trim()].filter(Boolean);
+  const said = [costText(choosingSplit), worseText(lastSplit), sureText().trim()].filter(Boolean);
   if ($("cost").textContent !== said.join("")) $("cost").replaceChildren(...said.map((text) => make("span", {}, text)));
 };
 on("run", showTrade);

@@ -34,7 +34,7 @@ const decision = () => {
     chosen: { run: run.label, folder: run.folder, ray: Object.fromEntries(names.map((name, j) => [name, state.ray[j]])), evaluated: mix.length === 1, threshold: words.threshold ?? null },
     data: { name: record.name ?? null, from: words.data || null, rows: words.sizes, what: words.rows, answers_sha256: typeof record.answers === "string" ? record.answers : null },
     bounds: boundsOf(criteria()).map(({ name, bound, side }) => ({ name, label: labelOf(name), [side > 0 ? "at_most" : "at_least"]: bound, split: choosingSplit, kept: keeps(name, bound, side) })),
-    best: bestName(), cost: costText(lastSplit), costs, not_known: unknowns(),
+    best: bestName(), cost: costText(lastSplit), worse: worseText(lastSplit), costs, not_known: unknowns(),
     model: { sha256: record.files?.["model.safetensors"] ?? null, version: record.version ?? null, seed: record.seed ?? null, method: named(record.method) ?? null },
   };
 };
@@ -58,7 +58,7 @@ const showRecord = () => {
     line("Decided by", made.by || "____________________", ` on ${made.on}`, made.why ? `, because ${made.why}` : ""),
     line("Chosen", `${runs.length > 1 ? `in ${made.chosen.run}, ` : ""}a weight of ${weights}; ${made.chosen.evaluated ? "measured" : "interpolated"}. ${decidedAt()}`),
     line(several ? "Limits" : "Limit", limits ? `${limits}; ${verdict()}` : "none was set."),
-    line("Cost", `${made.cost || "not known."}${sureText()}`),
+    line("Cost", `${[made.cost || "not known.", made.worse].filter(Boolean).join(" ")}${sureText()}`),
     line("Data", `${made.data.name ?? "not named"}${made.data.from ? `, ${made.data.from}` : ""}. Below: ${countedOn(lastSplit)}.`),
     make("table", {}, make("thead", {}, make("tr", {}, ...["What happens", "To whom, with 95 % intervals", "Gap"].map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...sheetRows(made))),
     make("p", {}, make("b", {}, "Not known")), make("ul", {}, ...made.not_known.map((text) => make("li", {}, text))),

@@ -26,7 +26,7 @@ def quantiles_table() -> Iterator[str]:
     found = json.loads((RESULTS / "quantiles.json").read_text())
     one, nine = found["mean"]["one"], found["mean"]["separate"]
     yield (
-        f"`python -m benchmarks.quantiles`, {len(found['seeds'])} seeds: the [example](gallery.md#all_quantilespy) on {found['rows']:,} simulated drives, "
+        f"`python -m benchmarks.quantiles`, {len(found['seeds'])} seeds: the [example](gallery.md#all-quantiles-in-one-network) on {found['rows']:,} simulated drives, "
         f"judged on {found['new']:,} others. Nine networks without a ray are trained as long, one for each level; both have the best of four "
         "learning rates on other drives. Pinball loss: 1 is that of the true quantiles. The time of the nine is that of training them together, as one stack."
     )

@@ -24,7 +24,7 @@ def robustness_table() -> Iterator[str]:
     found = json.loads((RESULTS / "robustness.json").read_text())
     mean = found["mean"]
     yield (
-        f"`python -m benchmarks.robustness`, {len(found['seeds'])} seeds: the [example](gallery.md#robust_accuracypy), 500 test digits, pixels changed by up to "
+        f"`python -m benchmarks.robustness`, {len(found['seeds'])} seeds: the [example](gallery.md#clean-against-robust-accuracy), 500 test digits, pixels changed by up to "
         f"{16 * found['epsilon']:.0f} of 16 grey levels in {found['attack_steps']} projected gradient steps. Five networks without a ray are trained as long, one for each "
         "weight. Settings were chosen on validation digits."
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos import registry
-from paretocosmos.config.settings import describe_pair, get_pairs, get_paper_settings
+from paretocosmos.config import describe_pair, get_pairs, get_paper_settings
 
 __all__ = ["KINDS", "write_card", "write_reference_page"]
 

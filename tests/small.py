@@ -11,8 +11,7 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from paretocosmos.config.plan import Plan
-from paretocosmos.config.resolve import make_plan
+from paretocosmos.config import Plan, make_plan
 from paretocosmos.io import progress
 from paretocosmos.problems import SPLITS, Problem, load_problem
 from paretocosmos.problems.images import ImageProblem

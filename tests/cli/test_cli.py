@@ -24,8 +24,7 @@ from tests.small import files_at_most
 import paretocosmos
 from paretocosmos import registry
 from paretocosmos.cli.listing import KINDS
-from paretocosmos.config.resolve import make_plan
-from paretocosmos.config.settings import describe_pair, get_pairs
+from paretocosmos.config import describe_pair, get_pairs, make_plan
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.paper import load_recipe, recipe_names
@@ -332,14 +331,6 @@ def test_evaluate_at_other_rays(cli: Call, finished: Path) -> None:
     assert "whole split" in ended.out
 
 
-def test_the_table_of_a_front_loses_no_number(cli: Call, finished: Path) -> None:
-    ended = cli("evaluate", str(finished), "--rays", "3")
-    assert "…" not in ended.out
-    _one_sentence(
-        cli("evaluate", str(finished), "--rays", "3", "--ray", "1,0"), "exclude each other"
-    )
-
-
 def test_what_a_table_predicts_is_said_and_recorded(cli: Call, people: pd.DataFrame) -> None:
     people.to_csv("my.csv", index=False)
     columns = ("--target", "income", "--sensitive", "sex", "--positive", "high")
@@ -369,15 +360,6 @@ def test_python_m_helps() -> None:
     for command in ("list", "train", "evaluate", "compare"):
         assert command in shown.stdout
     assert shown.stderr == ""
-
-
-def test_help_names_every_option(cli: Call) -> None:
-    shown = cli("train", "--help").out
-    options = (
-        "method preset protocol seed seeds epochs penalty alpha data out device engine precision"
-    )
-    assert all(f"--{option}" in shown for option in f"{options} resume json set".split())
-    assert "auto, eager, traced, compiled or captured" in " ".join(shown.split())
 
 
 def test_notes_are_on_stderr_and_once(
@@ -412,55 +394,23 @@ def test_a_missing_plotting_package_costs_the_picture_only(
 COSMOS = ("--method", "cosmos")
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "problem": (("adlt",), "unknown problem `adlt`; did you mean `adult`"),
-    "method": (("toy_convex", "--method", "cosmo"), "did you mean `cosmos`"),
-    "protocol": (("toy_convex", "--protocol", "papr"), "did you mean `paper`"),
     "setting": (("toy_convex", *COSMOS, "--set", "penalti=1"), "did you mean `penalty`"),
     "no equals": (("toy_convex", "--set", "penalty"), "--set takes KEY=VALUE, found `penalty`"),
     "no key": (("toy_convex", "--set", "=3"), "--set takes KEY=VALUE"),
-    "no number": (("toy_convex", "--set", "epochs=few"), "`epochs` takes int, found 'few'"),
     "several": (("toy_convex", "--set", "a=1", "--set", "b=2"), "`a`.*`b`"),
-    "alpha zero": (("toy_convex", "--alpha", "0"), "`alpha` must be positive.*try 0.5"),
-    "alpha negative": (("toy_convex", "--alpha", "0.5,-1"), "`alpha` must be positive"),
-    "alpha's length": (("toy_convex", "--alpha", "1,2,3"), "here 2; found 3"),
-    "alpha's kind": (("toy_convex", "--alpha", "half"), "`alpha` takes float"),
+    "alpha": (("toy_convex", "--alpha", "half"), "`alpha` takes float"),
     "penalty": (("toy_convex", *COSMOS, "--penalty", "-1"), "`penalty` must be .* at least 0"),
-    "penalty nan": (("toy_convex", *COSMOS, "--penalty", "nan"), "`penalty` must be finite"),
-    "preset": (("toy_convex", "--preset", "papr"), "did you mean `paper`"),
-    "epochs": (("toy_convex", "--epochs", "0"), "`epochs` must be at least 1"),
-    "seed": (("toy_convex", "--seed", "-1"), "`seed` must be at least 0"),
     "device": (("toy_convex", "--device", "cuda:99"), "on the command line: --device cpu"),
-    "engine": (("toy_convex", "--engine", "eagre"), "did you mean `eager`"),
-    "captured": (
-        ("toy_convex", "--engine", "captured", "--device", "cpu"),
-        "`engine` captured needs a CUDA device, found `cpu`: use traced, or compiled",
-    ),
-    "precision": (("toy_convex", "--precision", "fp23"), "did you mean `fp32`.*bf16, fp32, fp64"),
     "seeds": (
         ("toy_convex", "--seeds", "a,b"),
         "--seeds takes whole numbers such as 1,2,3, found `a,b`",
     ),
-    "seeds' end": (("toy_convex", "--seeds", "1,2,"), "--seeds takes whole numbers"),
     "no seeds": (("toy_convex", "--seeds", ""), "--seeds takes whole numbers"),
-    "half a seed": (("toy_convex", "--seeds", "1.5"), "--seeds takes whole numbers"),
-    "seeds twice": (("toy_convex", "--seeds", "1,2,1"), "different whole numbers, found .1, 2, 1."),
-    "negative seeds": (("toy_convex", "--seeds", "1,-2"), "`seed` must be at least 0.*found -2"),
-    "seed and seeds": (
-        ("toy_convex", "--seed", "3", "--seeds", "1,2"),
-        "replaces `seed`, found 3",
-    ),
-    "seeds resumed": (("toy_convex", "--seeds", "1,2", "--resume"), "`resume` needs `out`.*--out"),
-    "batch": (("toy_convex", "--set", "batch_size=513"), "at most the 512 training samples"),
-    "reference": (("toy_convex", "--set", "reference=2"), "here 2; found 1"),
-    "data": (("toy_convex", "--data", "somewhere"), "unknown setting `data`"),
     "target": (("toy_convex", "--target", "income"), "only tables take --target"),
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
-    "own problem": (("nowhere:Thing",), "check that the package is installed"),
     "no file, no target": (("absent.csv",), "`absent.csv` does not exist"),
-    "no file for the problem": (("table", "--data", "absent.csv"), "`absent.csv` does not exist"),
-    "no file": (("absent.csv", "--target", "a", "--sensitive", "b"), "does not exist"),
     "no columns": (("table",), r"`table` needs `data` and `target`.*--target \.\.\."),
     "parent": (("toy_convex", "--out", "/dev/null/run"), "choose another `out`.*--out"),
-    "kernel's": (("toy_convex", "--out", "/proc/run"), "choose another `out`.*--out"),
 }
 
 
@@ -470,27 +420,6 @@ def test_bad_input_to_train_is_one_sentence(
     cli: Call, tmp_path: Path, arguments: tuple[str, ...], says: str, as_json: bool
 ) -> None:
     _one_sentence(cli("train", *arguments, *["--json"][: int(as_json)]), says)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("train", "toy_convex", "--epohcs", "3"), "--epochs"),
-        (("train", "toy_convex", "--epochs", "few"), "--epochs"),
-        (("train",), "(?i)problem"),
-        (("trian", "toy_convex"), "train"),
-        (("evaluate",), "RUN"),
-    ],
-)
-def test_an_unknown_option_or_command_is_exit_code_2(
-    cli: Call, tmp_path: Path, arguments: tuple[str, ...], says: str
-) -> None:
-    ended = cli(*arguments)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.lower().count("error:") == 1
-    assert re.search(says, re.split("(?i)error:", ended.err)[1])
-    assert "--help" in ended.err  # the way out
     assert list(tmp_path.iterdir()) == []
 
 

@@ -15,8 +15,7 @@ from tests.small import few_digits, plan_of
 from torch import nn
 
 from paretocosmos import evaluate, registry
-from paretocosmos.config.plan import Plan
-from paretocosmos.config.settings import get_pairs
+from paretocosmos.config import Plan, get_pairs
 from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.methods import Separate
 from paretocosmos.nn.conditioning import PerRayEnsemble, list_networks

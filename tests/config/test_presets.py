@@ -8,8 +8,7 @@ import torch
 from tests.small import Joined, few_digits, plan_of
 from torch import nn
 
-from paretocosmos.config.plan import Plan
-from paretocosmos.config.presets import choose_preset, compute_preset_settings, pick_batch_size
+from paretocosmos.config import Plan, choose_preset, pick_batch_size
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators.objectives import InUnit
 from paretocosmos.objectives import MeanSquaredError, Objective, OneSidedError
@@ -279,12 +278,5 @@ class TestLevels:
         squared = OneSidedError(name="squared", side="under", power=2)
         other = OneSidedError(name="other", side="under", power=1, target="other")
         for objectives in ((over, squared), (over, other), (over, under, squared), (over, over)):
-            assert compute_preset_settings(
-                "default",
-                self._problem(*objectives),
-                "linear",
-                single=False,
-                backbone="mlp",
-                conditioning="film",
-                user_settings={},
-            )["scale_losses"]
+            plan = _plan(self._problem(*objectives), method="linear")
+            assert plan.training.scale_losses

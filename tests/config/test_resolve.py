@@ -11,8 +11,7 @@ import torch
 from tests.small import plan_of
 from torch import nn
 
-from paretocosmos.config.build import resolve_from_network
-from paretocosmos.config.plan import Plan
+from paretocosmos.config import Plan
 from paretocosmos.errors import RunError
 from paretocosmos.nn.backbones import Mlp
 from paretocosmos.nn.conditioning import list_networks
@@ -82,8 +81,6 @@ def test_what_open_settings_came_to_is_written_down() -> None:
 def test_a_backbone_without_open_settings_is_written_down_as_it_was_asked_for() -> None:
     backbone = _plan(backbone="mlp", settings={"hidden": "4"}).configuration.backbone
     assert backbone == Spec("mlp", {"hidden": (4,)})
-    assert resolve_from_network(None, nn.Linear(2, 1)) is None
-    assert resolve_from_network(backbone, nn.Linear(2, 1)) is backbone
 
 
 @pytest.mark.parametrize("method", ["cosmos", "single_task", "pareto_mtl"])

@@ -1,24 +1,19 @@
-import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import torch
 
 from paretocosmos import registry
-from paretocosmos.config.settings import (
-    Configuration,
+from paretocosmos.config import (
+    Training,
     get_label,
-    get_pair,
     get_pairs,
     get_paper_network,
     get_paper_settings,
     make_spec,
     split_settings,
 )
-from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Cosmos, Linear
 from paretocosmos.nn.backbones import Mlp
@@ -200,7 +195,7 @@ def test_the_papers_settings_for_its_baselines(label: str) -> None:
 @pytest.mark.parametrize("problem", ["adult", "multi_mnist", "multi_digits"])
 @pytest.mark.parametrize("label", BASELINES)
 def test_and_they_are_settings_that_exist(label: str, problem: str) -> None:
-    method, conditioning = get_pair(label) or (label, "none")
+    method, conditioning = get_pairs().get(label) or (label, "none")
     owners: dict[str, Callable[..., Any]] = {
         "training": Training,
         "method": registry.find("methods", method),
@@ -218,13 +213,11 @@ def test_and_they_are_settings_that_exist(label: str, problem: str) -> None:
 def test_a_pair_has_a_name_of_its_own() -> None:
     assert get_pairs() == {"phn_ls": ("linear", "hypernet"), "phn_epo": ("epo", "hypernet")}
     for name, pair in get_pairs().items():
-        assert get_pair(name) == pair
         assert get_label(*pair) == name
         assert name not in registry.names("methods")
         assert pair[0] in registry.names("methods")
         assert pair[1] in registry.names("conditioning")
     for name in registry.names("methods"):
-        assert get_pair(name) is None
         assert get_label(name, "concat") == get_label(name, None) == name
 
 
@@ -290,14 +283,6 @@ def test_a_cosine_rises_first_and_ends_at_nothing() -> None:
     assert 0 < rates[-1] < 0.01
 
 
-@dataclass(frozen=True)
-class Odd:
-    """What a method of one's own may hold."""
-
-    table: torch.Tensor
-    limit: float = math.inf
-
-
 def test_a_spec_names_what_was_built_and_builds_it_again() -> None:
     method = Cosmos(penalty=2.0, alpha=(0.1, 0.5))
     settings = {"penalty": 2.0, "alpha": (0.1, 0.5), "stratified": False, "alignment": "ray"}
@@ -308,24 +293,3 @@ def test_a_spec_names_what_was_built_and_builds_it_again() -> None:
     assert heir.name == f"{__name__}:Heir"
     assert registry.build("methods", heir) == Heir(penalty=3.0)
     assert make_spec("methods", object()).settings == {}
-
-
-def test_a_configuration_is_plain_json_whatever_it_holds() -> None:
-    configuration = Configuration(
-        preset="paper",
-        problem=None,
-        method=make_spec("methods", Odd(torch.ones(2))),
-        conditioning=None,
-        backbone=Spec("mlp", {"hidden": (60, 25)}),
-        training=Training(milestones=(3,)),
-        seed=1,
-        device="cpu",
-        deterministic=False,
-        precision="fp64",
-    )
-    plain = configuration.to_dict()
-    assert json.loads(json.dumps(plain, allow_nan=False)) == plain  # what a resume compares
-    assert plain["backbone"] == {"name": "mlp", "settings": {"hidden": [60, 25]}}
-    assert plain["training"]["milestones"] == [3]
-    assert plain["problem"] is None
-    assert plain["precision"] == "fp64"

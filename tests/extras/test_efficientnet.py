@@ -18,7 +18,7 @@ from tests.small import plan_of
 from torch import Tensor, nn
 
 from paretocosmos import condition, fit, load_run
-from paretocosmos.config.plan import Plan
+from paretocosmos.config import Plan
 from paretocosmos.errors import DataError, WeightsWarning
 from paretocosmos.nn.backbones import EfficientNet
 from paretocosmos.nn.conditioning import PerRayEnsemble, TransposedConv

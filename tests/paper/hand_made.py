@@ -9,12 +9,12 @@ import numpy as np
 
 import paretocosmos
 from paretocosmos import registry
-from paretocosmos.config.settings import (
-    get_pair,
+from paretocosmos.config import (
+    Training,
+    get_pairs,
     get_paper_network,
     split_settings,
 )
-from paretocosmos.config.training import Training
 from paretocosmos.io.files import write_json
 from paretocosmos.paper import Experiment, ExperimentResult, Recipe
 from paretocosmos.pareto import Array, Front, even_rays
@@ -61,7 +61,7 @@ def front_of(cell: Experiment, seed: int, *, better: float = 0.0) -> Front:
 
 def parts_of(cell: Experiment) -> dict[str, str]:
     """What a run of it is made of, by name."""
-    method, conditioning = get_pair(cell.method) or (cell.method, "concat")
+    method, conditioning = get_pairs().get(cell.method) or (cell.method, "concat")
     network = get_paper_network(cell.problem).get("backbone", "mlp")
     parts = {"problem": cell.problem, "method": method, "conditioning": conditioning}
     return parts | {"backbone": network}

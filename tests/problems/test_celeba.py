@@ -16,7 +16,7 @@ from PIL import Image
 from sklearn.metrics import accuracy_score, roc_auc_score
 from torch import Tensor
 
-from paretocosmos.config.settings import get_paper_settings
+from paretocosmos.config import get_paper_settings
 from paretocosmos.errors import (
     BenchmarkWarning,
     ConfigurationError,

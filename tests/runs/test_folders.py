@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.small import plan_of
 
-from paretocosmos.config.plan import Plan
+from paretocosmos.config import Plan
 from paretocosmos.errors import RunError
 from paretocosmos.runs import begin_record, choose_folder, refuse_other
 from paretocosmos.training.fit import fit

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos import registry
-from paretocosmos.config.settings import get_pairs
+from paretocosmos.config import get_pairs
 from paretocosmos.errors import ConfigurationError, FrontWarning, RunError
 from paretocosmos.evaluation import move_batch
 from paretocosmos.methods import Cosmos

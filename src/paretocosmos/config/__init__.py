@@ -1,1 +1,39 @@
 """From what a caller asks to a plan of a training."""
+
+from paretocosmos.config.plan import Plan, find_third_party, keeps_promise
+from paretocosmos.config.presets import (
+    choose_network,
+    choose_preset,
+    find_rate_gap,
+    pick_batch_size,
+)
+from paretocosmos.config.resolve import make_plan
+from paretocosmos.config.settings import (
+    Training,
+    describe_pair,
+    get_label,
+    get_pairs,
+    get_paper_network,
+    get_paper_settings,
+    make_spec,
+    split_settings,
+)
+
+__all__ = [
+    "Plan",
+    "Training",
+    "choose_network",
+    "choose_preset",
+    "describe_pair",
+    "find_rate_gap",
+    "find_third_party",
+    "get_label",
+    "get_pairs",
+    "get_paper_network",
+    "get_paper_settings",
+    "keeps_promise",
+    "make_plan",
+    "make_spec",
+    "pick_batch_size",
+    "split_settings",
+]

@@ -1,4 +1,4 @@
-"""`make_plan`: from a caller's arguments to a plan; every mistake is reported at once."""
+"""`make_plan`: from a caller's arguments to a plan."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -8,8 +8,14 @@ from typing import Any, TypedDict, Unpack
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.config.build import build_checked, resolve_from_data, resolve_from_network
-from paretocosmos.config.plan import Plan, build_networks, check_seed
+from paretocosmos.config.plan import (
+    Plan,
+    build_checked,
+    build_networks,
+    check_seed,
+    resolve_from_data,
+    resolve_from_network,
+)
 from paretocosmos.config.presets import (
     choose_method,
     choose_network,
@@ -18,16 +24,15 @@ from paretocosmos.config.presets import (
 )
 from paretocosmos.config.settings import (
     Configuration,
+    Training,
     get_label,
-    get_pair,
     get_pairs,
     get_paper_settings,
     get_spec_name,
     make_spec,
     split_settings,
 )
-from paretocosmos.config.training import Training
-from paretocosmos.errors import ConfigurationError, joined, unknown
+from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.progress import status
 from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import Conditioning
@@ -75,15 +80,12 @@ def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOption
     method = components.method
     # an object's settings are read from it, since the caller has built it
     method_spec = _make_spec(method, "method", components, settings) or make_spec("methods", method)
-    training, built_method, _, device, precision = _run_all(
-        lambda: Training(**settings["training"]),
-        lambda: (
-            build_checked(Method, method_spec, "methods") if isinstance(method, str) else method
-        ),
-        lambda: check_seed(seed),
-        lambda: resolve_device(options["device"]),
-        lambda: check_precision(options["precision"]),
+    training = Training(**settings["training"])
+    built_method: Method = (
+        build_checked(Method, method_spec, "methods") if isinstance(method, str) else method
     )
+    check_seed(seed)
+    device = resolve_device(options["device"])
     _check_together(components, method_spec, built_method, training)
     # only a size that the user chose: a preset's may exceed a small table, which is then one batch
     if {"batch_size", "training.batch_size"} & user_settings.keys():
@@ -99,7 +101,7 @@ def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOption
         seed=seed,
         device=str(device),
         deterministic=options["deterministic"],
-        precision=precision,
+        precision=check_precision(options["precision"]),
     )
     # a copy: the caller's problem keeps its own reference point
     loaded = _replace_reference(components.problem, training)
@@ -179,7 +181,7 @@ def _split_pair(
     method: str | Method, model: nn.Module | None, conditioning: str | None
 ) -> tuple[str | Method, str | None]:
     """Return the method and the conditioning; some of the paper's names stand for both."""
-    pair = get_pair(method) if isinstance(method, str) else None
+    pair = get_pairs().get(method) if isinstance(method, str) else None
     if pair is None:
         return method, conditioning
     if model is not None or conditioning not in (None, pair[1]):
@@ -291,19 +293,6 @@ def _has_fixed_rays(method: str | Method, settings: Mapping[str, Any]) -> bool:
         method_class = type(registry.build("methods", Spec(str(method), converted)))
     # asked of the class: the method is not built yet
     return getattr(method_class, "fixed_rays", Method.fixed_rays) is not Method.fixed_rays
-
-
-def _run_all(*attempts: Callable[[], Any]) -> list[Any]:
-    """Return the results of all attempts, or raise all their errors as one."""
-    results, mistakes = [], []
-    for attempt in attempts:
-        try:
-            results.append(attempt())
-        except ConfigurationError as error:  # others are no mistakes of the caller
-            mistakes.append(error)
-    if mistakes:
-        raise joined(mistakes)
-    return results
 
 
 def _replace_reference(problem: Problem, training: Training) -> Problem:

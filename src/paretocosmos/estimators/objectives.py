@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paretocosmos.config.traceability import keeps_promise
+from paretocosmos.config.plan import keeps_promise
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.estimators.targets import LABEL, Classes, Numbers
 from paretocosmos.objectives import (

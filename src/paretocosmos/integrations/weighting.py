@@ -15,15 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos import registry
-from paretocosmos.config.build import build_checked
+from paretocosmos.config.plan import build_checked
 from paretocosmos.config.presets import (
     check_preset,
     choose_method,
     compute_loop_groups,
     get_loop_settings,
 )
-from paretocosmos.config.settings import get_pair, get_spec_name, split_settings
-from paretocosmos.config.training import Training
+from paretocosmos.config.settings import Training, get_pairs, get_spec_name, split_settings
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError, unknown
 from paretocosmos.integrations.batches import collect_target_names, split_by_objective, to_batch
 from paretocosmos.methods import Gram, Method
@@ -95,7 +94,7 @@ def build_method(
     if method is None:
         method = choose_method(check_preset(preset), objectives, settings or {}, loop=True)
     if isinstance(method, str):
-        pair = get_pair(method)
+        pair = get_pairs().get(method)
         if pair is not None:
             raise ConfigurationError(
                 f"`{method}` is the method `{pair[0]}` with the conditioning `{pair[1]}`, not a "

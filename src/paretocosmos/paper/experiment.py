@@ -14,8 +14,7 @@ from typing import Any
 
 from paretocosmos import registry
 from paretocosmos._version import __version__
-from paretocosmos.config.settings import split_settings
-from paretocosmos.config.training import Training
+from paretocosmos.config.settings import Training, split_settings
 from paretocosmos.errors import (
     BenchmarkWarning,
     DataError,

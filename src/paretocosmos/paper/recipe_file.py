@@ -12,13 +12,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from paretocosmos import registry
 from paretocosmos.config.presets import NETWORKS
 from paretocosmos.config.settings import (
-    get_pair,
+    Training,
     get_pairs,
     get_paper_network,
     get_paper_settings,
     split_settings,
 )
-from paretocosmos.config.training import Training
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.files import check_depth, one_line
 from paretocosmos.io.formatting import sanitize_line
@@ -221,7 +220,7 @@ def _find_setting_mistakes(
     preset: str, problem: str, method: str, key: str, value: Any
 ) -> Iterator[str]:
     """Check that a setting is one of the problem, the method, the network or the training."""
-    pair = get_pair(method)
+    pair = get_pairs().get(method)
     # a pair is a method with a conditioning, under a name of the paper
     method_class = registry.find("methods", method if pair is None else pair[0])
     owners = {

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.config.build import NetworkSpec
+from paretocosmos.config.plan import NetworkSpec
 from paretocosmos.config.settings import NETWORK
 from paretocosmos.errors import ConfigurationError, DataError, RunError, unknown
 from paretocosmos.io.files import one_line, read_json, user_path

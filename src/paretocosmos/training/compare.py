@@ -11,8 +11,7 @@ from typing import Any
 from paretocosmos import registry
 from paretocosmos.config.plan import Plan
 from paretocosmos.config.resolve import PlanOptions, make_plan
-from paretocosmos.config.settings import get_pairs
-from paretocosmos.config.training import Training
+from paretocosmos.config.settings import Training, get_pairs
 from paretocosmos.errors import (
     ConfigurationError,
     FrontWarning,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.config.plan import Plan
-from paretocosmos.config.traceability import find_third_party
+from paretocosmos.config.plan import Plan, find_third_party
 from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import TrainingTask, training_task
 from paretocosmos.objectives import Objective

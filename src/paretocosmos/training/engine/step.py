@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from paretocosmos.config.traceability import keeps_promise
+from paretocosmos.config.plan import keeps_promise
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.nn.conditioning import Conditioning, HypernetOutput
 from paretocosmos.objectives import Objective

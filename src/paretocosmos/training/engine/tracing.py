@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.overrides import TorchFunctionMode
 
-from paretocosmos.config.traceability import get_declaration
+from paretocosmos.config.plan import get_declaration
 from paretocosmos.io.files import one_line
 from paretocosmos.methods import State
 from paretocosmos.runtime.torch_private import make_fx, may_return_view, unwrap_operation

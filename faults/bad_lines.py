@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain, count
 from typing import Any
 
-from faults.fixtures import BAD_PATHS, BAD_RECIPES, BAD_RUNS, BAD_TABLES, BOMBS
+from faults.fixtures import BAD_PATHS, BAD_RECIPES, BAD_RUNS, BAD_TABLES
 
 __all__ = ["GROUND", "Line", "lines"]
 
@@ -328,7 +328,7 @@ def _of_arguments() -> Iterator[Line]:
         for text in (*NO_NAME, "table_99", "Table_1", "table_1.toml"):
             yield Line(f"{name} RECIPE", (name, text))
     for name in ("train", "compare"):
-        for place in (*BAD_TABLES, *BOMBS):
+        for place in BAD_TABLES:
             yield Line(f"{name} CSV", (name, f"{GROUND}/{place}", *ON_TABLE[2:]))
         for text in (
             *NO_NAME,

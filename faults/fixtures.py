@@ -8,7 +8,6 @@ import socket
 import stat
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 __all__ = [
@@ -16,7 +15,6 @@ __all__ = [
     "BAD_RECIPES",
     "BAD_RUNS",
     "BAD_TABLES",
-    "BOMBS",
     "create_files",
     "list_files",
     "train_runs",
@@ -24,10 +22,6 @@ __all__ = [
 
 PEOPLE = "people.csv"
 ROWS = 60
-# Bytes that a packed table unpacks to: more than any table of ours may have.
-BOMB = 5 << 28
-BOMBS = ("bomb.csv.gz", "numbers.parquet", "texts.parquet")
-"""Small tables that would take gigabytes of memory."""
 
 BAD_TABLES: dict[str, bytes] = {
     "empty.csv": b"",
@@ -112,9 +106,6 @@ def create_files(folder: Path) -> None:
     """Make every file and folder that lines name, in a folder where `train_runs` was called."""
     for name, content in {**BAD_TABLES, **BAD_RECIPES}.items():
         (folder / name).write_bytes(content)
-    _write_gzip_bomb(folder / BOMBS[0])
-    with suppress(ImportError):  # without it no Parquet file is read either
-        _write_parquet_bombs(folder)
     (folder / "a_file").write_text("nothing\n")
     (folder / "empty_folder").mkdir()
     os.mkfifo(folder / "pipe")
@@ -145,31 +136,6 @@ def create_files(folder: Path) -> None:
     (folder / "linked" / "front.json").symlink_to("front.json")
     (folder / "no_rights" / "run.json").unlink()
     os.mkfifo(folder / "no_rights" / "run.json")
-
-
-def _write_gzip_bomb(path: Path) -> None:
-    """Write a small file that unpacks to a large one."""
-    piece = gzip.compress(b"1,f,0\n" * (1 << 22), 1)  # gzip files may follow one another
-    with path.open("wb") as stream:
-        stream.write(gzip.compress(b"skill,sex,rich\n"))
-        for _ in range(BOMB // (6 << 22) + 1):
-            stream.write(piece)
-
-
-def _write_parquet_bombs(folder: Path) -> None:
-    """Write a billion equal numbers, and rows with a megabyte of text: a few kilobytes each."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    zeros = pa.table({name: np.zeros(10_000_000, np.int64) for name in ("skill", "sex", "rich")})
-    with pq.ParquetWriter(folder / BOMBS[1], zeros.schema, compression="zstd") as writer:
-        for _ in range(33):
-            writer.write_table(zeros)
-    rows = pa.array(np.zeros(5000, np.int32))
-    text = pa.DictionaryArray.from_arrays(rows, pa.array(["x" * (1 << 20)]))
-    table = pa.table({"skill": text, "sex": rows, "rich": rows})
-    pq.write_table(table, folder / BOMBS[2], compression="zstd", store_schema=False)
 
 
 def list_files(folder: Path) -> dict[str, tuple[int, int]]:

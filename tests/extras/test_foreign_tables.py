@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.errors import DataError
 from paretocosmos.estimators import ParetoClassifier
 from paretocosmos.problems.tables import TabularProblem, read_table, to_frame
 
 polars = pytest.importorskip("polars")
-pa = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("pyarrow")
 few: dict[str, Any] = {"epochs": 2, "random_state": 0}
 
 
@@ -45,54 +44,6 @@ def test_a_named_index_is_a_column(tmp_path: Path) -> None:
 def test_no_parquet(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"age,pay\n1,2\n")
     with pytest.raises(DataError, match=r"cannot be read .*write it again as Parquet"):
-        read_table(tmp_path / "a.parquet")
-
-
-TEXT = "x" * 80_000
-SAME = {
-    "a number": [0],
-    "a long text": [TEXT],
-    "a long text of bytes": [TEXT.encode()],
-    "bytes of one length": pa.array([TEXT.encode()], pa.binary(len(TEXT))),
-}
-"""Values that take much memory in every row, and only a few kilobytes of a file."""
-
-
-@pytest.mark.parametrize("kind", SAME)
-def test_a_table_that_would_fill_the_memory(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.parquet"
-    rows = pa.array(np.zeros(2_000_000 if kind == "a number" else 1000, np.int64))
-    # a name that could also be a part of the other column
-    columns = {"a": pa.array(SAME[kind]).take(rows), "a.b": rows}
-    parquet.write_table(pa.table(columns), path, compression="zstd")
-    assert path.stat().st_size < 100_000
-    monkeypatch.setenv("PARETOCOSMOS_TABLE_GB", "0.02")
-    with monkeypatch.context() as patched:
-        patched.setattr(pd, "read_parquet", lambda *_, **__: pytest.fail("it was read"))
-        with pytest.raises(DataError, match=r"MB of memory.*PARETOCOSMOS_TABLE_GB"):
-            read_table(path)
-    monkeypatch.setenv("PARETOCOSMOS_TABLE_GB", "0.5")
-    assert len(read_table(path)) == len(rows)
-
-
-@pytest.mark.parametrize("limit", ["", "two", "-1", "nan", "inf"])
-def test_a_limit_that_is_no_number(
-    limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    people().to_parquet(tmp_path / "a.parquet")
-    monkeypatch.setenv("PARETOCOSMOS_TABLE_GB", limit)
-    if not limit:
-        assert len(read_table(tmp_path / "a.parquet")) == 300  # as if it were not set
-        return
-    with pytest.raises(ConfigurationError, match="PARETOCOSMOS_TABLE_GB"):
-        read_table(tmp_path / "a.parquet")
-
-
-def test_cells_that_hold_lists(tmp_path: Path) -> None:
-    people().assign(tags=pd.Series([["a", "b"]] * 300)).to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="`tags`: write the file without it"):
         read_table(tmp_path / "a.parquet")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from paretocosmos.errors import DataError, DataWarning
+from paretocosmos.errors import DataWarning
 from paretocosmos.problems.tables import (
     TabularProblem,
     drop_identifiers,
@@ -37,36 +37,20 @@ class TestNumbers:
         with warnings.catch_warnings(action="error"):
             assert read(values).tolist() == [1.0, 2.5, 300.0, -4.0]
 
-    def test_bad_cells_are_named_and_missing(self) -> None:
+    def test_wrong_cells_are_counted_and_missing(self) -> None:
         values = [str(k) for k in range(100)]
-        values[16], values[40], values[41] = "unknown", "12k", "?"
-        with pytest.warns(
-            DataWarning,
-            match=r"`a` is read as numbers, 3 of its 100 cells as missing \(row 17 `unknown`, "
-            r"row 41 `12k`, row 42 `\?`\): fix it, or read it as categories",
-        ):
+        values[16], values[40], values[41] = "twelve", "12k", "?"
+        told = r"`a` has 2 cells without a number, counted as missing, such as `twelve` in row 17"
+        with pytest.warns(DataWarning, match=told):
             found = read(values)
         expected = pd.to_numeric(pd.Series(values), errors="coerce")
         np.testing.assert_array_equal(found, expected)
 
-    def test_marks_for_missing_do_not_count_against_it(self) -> None:
-        with pytest.warns(
-            DataWarning, match=r"50 of its 100 cells as missing \(row 2 `\?`\, ...\)"
-        ):
-            found = read(["1", "?"] * 50)
-        assert found.isna().sum() == 50
-
-    def test_empty_text_is_missing_without_a_word(self) -> None:
+    def test_marks_and_thousands_are_read_without_a_word(self) -> None:
+        cells = ["1,234", "?", "", None, " n/a ", "12,000,000.5", "7"]
         with warnings.catch_warnings(action="error"):
-            np.testing.assert_array_equal(read(["1", "", None, " 2"]), [1, np.nan, np.nan, 2])
-
-    def test_thousands(self) -> None:
-        with pytest.warns(DataWarning, match="its commas before thousands"):
-            assert read(["1,234", "12,000,000.5", "7"]).tolist() == [1234, 12e6 + 0.5, 7]
-
-    def test_decimal_commas(self) -> None:
-        with pytest.warns(DataWarning, match="its commas before decimals"):
-            assert read(["1,5", "1.234,25", "7"]).tolist() == [1.5, 1234.25, 7]
+            found = read(cells)
+        np.testing.assert_array_equal(found, [1234, *[np.nan] * 4, 12e6 + 0.5, 7])
 
     @pytest.mark.parametrize(
         "values",
@@ -77,6 +61,7 @@ class TestNumbers:
             [True, False, None],
             pd.Categorical(["1", "2", "1"]),
             [None, None, None],
+            ["3/4/2024", "12/11/2023"],
         ],
     )
     def test_what_stays_as_it_is(self, values: Any) -> None:
@@ -97,8 +82,7 @@ class TestDates:
         "values",
         [
             ["1970-01-02", "1971-01-01", "1969-12-31"],
-            ["2.1.1970", "01.01.1971", "31.12.1969"],
-            ["1970-01-02T00:00:00Z", "1971-01-01 00:00", "1969/12/31"],
+            ["1970-01-02T00:00:00Z", "1971-01-01 00:00", "1969-12-31"],
             pd.to_datetime(["1970-01-02", "1971-01-01", "1969-12-31"]),
             pd.to_datetime(["1970-01-02", "1971-01-01", "1969-12-31"], utc=True),
             [datetime.date(1970, 1, 2), datetime.date(1971, 1, 1), datetime.date(1969, 12, 31)],
@@ -113,16 +97,6 @@ class TestDates:
     def test_hours_are_parts_of_days(self) -> None:
         with pytest.warns(DataWarning):
             assert read(["1970-01-01 12:00", "1970-01-02 06:00"]).tolist() == [0.5, 1.25]
-
-    def test_a_bad_date_is_named(self) -> None:
-        with pytest.warns(DataWarning) as told:
-            found = read([*["2020-02-03"] * 40, "2020-02-30"])
-        assert "read as dates, 1 of its 41 cells as missing (row 41 `2020-02-30`)" in str(told[0])
-        assert found.isna().sum() == 1
-
-    def test_day_or_month(self) -> None:
-        with pytest.raises(DataError, match=r"`a` holds dates such as 3/4/2024.*2024-12-31"):
-            read(["3/4/2024", "12/11/2023"])
 
 
 class TestIdentifiers:
@@ -187,7 +161,7 @@ class TestProblem:
             problem = TabularProblem.from_frame(frame, target="paid", sensitive="sex")
         assert problem.table.columns == ("income", "joined")
         said = " ".join(str(one.message) for one in told)
-        assert all(part in said for part in ("row 8 `a lot`", "`joined` holds dates", "`id` (a"))
+        assert all(part in said for part in ("`a lot` in row 8", "`joined` holds dates", "`id` (a"))
 
     def test_keep_and_categorical(self) -> None:
         problem = TabularProblem.from_frame(

@@ -1,4 +1,4 @@
-"""Tables as people have them: separators, decimal marks, encodings, Parquet."""
+"""Tables in files: separators, decimal marks, encodings, packed text, Parquet, and refusals."""
 
 import gzip
 import sys
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from paretocosmos.errors import ConfigurationError, DataError, DataWarning, MissingExtraError
-from paretocosmos.problems import problem_name
-from paretocosmos.problems.tables import read_table
+from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.problems import load_problem, problem_name
+from paretocosmos.problems.tables import TableProblem, TabularProblem, read_table
 
 
 def people(rows: int = 40) -> pd.DataFrame:
@@ -26,91 +27,54 @@ def people(rows: int = 40) -> pd.DataFrame:
     )
 
 
-WRITTEN: dict[str, tuple[dict[str, Any], str]] = {
-    "semicolons.csv": ({"sep": ";"}, "`;` between columns"),
-    "decimals.csv": ({"sep": ";", "decimal": ","}, "`;` between columns, `,` before decimals"),
-    "windows.csv": ({"encoding": "cp1252"}, "text in cp1252"),
-    "excel.csv": ({"sep": ";", "decimal": ",", "encoding": "cp1252"}, "cp1252, `;` .*, `,` before"),
-    "utf16.csv": ({"encoding": "utf-16"}, "text in utf-16"),
-    "pipes.csv": ({"sep": "|"}, r"`\|` between columns"),
-    "tabs.csv": ({"sep": "\t"}, "tabs between columns"),
-    "commas.tsv": ({}, "`,` between columns"),
-    "packed.csv.gz": ({"sep": ";"}, "`;` between columns"),
-}
-
-
-@pytest.mark.parametrize("name", WRITTEN)
-def test_what_is_not_plain_is_found_out_and_said(name: str, tmp_path: Path) -> None:
-    how, says = WRITTEN[name]
-    people().to_csv(tmp_path / name, index=False, **how)
-    with pytest.warns(DataWarning, match=f"`{name}` is read with .*{says}.*`separator`, `decimal`"):
-        found = read_table(tmp_path / name)
-    pd.testing.assert_frame_equal(found, pd.read_csv(tmp_path / name, **how))
-    pd.testing.assert_frame_equal(found, people())
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_the_usual_is_read_without_a_word(encoding: str, tmp_path: Path) -> None:
-    people().to_csv(tmp_path / "a.csv", index=False, encoding=encoding)
-    people().to_csv(tmp_path / "a.tsv", index=False, sep="\t")
-    with warnings.catch_warnings(action="error"):
-        pd.testing.assert_frame_equal(read_table(tmp_path / "a.csv"), people())
-        pd.testing.assert_frame_equal(read_table(tmp_path / "a.tsv"), people())
-
-
-def test_what_is_given_is_not_said_again(tmp_path: Path) -> None:
-    people().to_csv(tmp_path / "a.csv", index=False, sep="\t", decimal=",", encoding="latin-1")
-    with warnings.catch_warnings(action="error"):
-        found = read_table(tmp_path / "a.csv", separator="tab", decimal=",", encoding="latin-1")
-    pd.testing.assert_frame_equal(found, people())
-
-
-def test_a_separator_can_be_one_that_is_never_guessed(tmp_path: Path) -> None:
-    people().to_csv(tmp_path / "a.csv", index=False, sep="~")
-    pd.testing.assert_frame_equal(read_table(tmp_path / "a.csv", separator="~"), people())
-
-
-def test_an_odd_letter_beyond_the_beginning_is_seen(tmp_path: Path) -> None:
-    rows = ["a,b", *["1,plain"] * 300_000, "2,Zürich"]
-    (tmp_path / "a.csv").write_bytes("\n".join(rows).encode("cp1252"))
-    with pytest.warns(DataWarning, match="text in cp1252"):
-        found = read_table(tmp_path / "a.csv")
-    assert found["b"].iloc[-1] == "Zürich"
-
-
-def test_bytes_that_windows_does_not_have(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(b"a,b\n1,\x81\n2,\xe4\n")
-    with pytest.warns(DataWarning, match="text in latin-1"):
-        assert read_table(tmp_path / "a.csv")["b"].tolist() == ["\x81", "ä"]
-
-
-def test_points_stay_decimal_marks_between_semicolons(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("a;b\n1.5;x, y\n2.5;3,5\n1.25;z\n")
-    with pytest.warns(DataWarning) as told:
-        assert read_table(tmp_path / "a.csv")["a"].tolist() == [1.5, 2.5, 1.25]
-    assert "decimals" not in str(told[0].message)
+def load(path: Path, **settings: Any) -> TableProblem:
+    columns = {"target": "paid", "sensitive": "sex", "drop": ("id",)}
+    problem = load_problem("table", data=str(path), settings=columns | settings)
+    assert isinstance(problem, TableProblem)
+    return problem
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("name", "options"),
+    [
+        ("a.csv", {"encoding": "utf-8-sig"}),
+        ("a.tsv", {"sep": "\t"}),
+        ("a.csv", {"sep": ";", "decimal": ","}),
+        ("a.csv.gz", {"sep": "|"}),
+        ("a.csv.xz", {"sep": "\t"}),
+        ("a.tsv", {}),
+    ],
+)
+def test_the_separator_is_the_headers(name: str, options: Any, tmp_path: Path) -> None:
+    people().to_csv(tmp_path / name, index=False, **options)
+    with warnings.catch_warnings(action="error"):
+        pd.testing.assert_frame_equal(read_table(tmp_path / name), people())
+
+
+def test_settings(tmp_path: Path) -> None:
+    people().to_csv(tmp_path / "a.csv", index=False, sep="~", decimal=",", encoding="cp1252")
+    frame = read_table(tmp_path / "a.csv", separator="~", decimal=",", encoding="cp1252")
+    pd.testing.assert_frame_equal(frame, people())
+    with pytest.raises(DataError, match=r"cannot be read \(.*text in utf-8 .*such as `cp1252`"):
+        read_table(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
     [
         ({"separator": ";;"}, "`separator` must be one character or `tab`, found ';;'"),
         ({"decimal": "'"}, "`decimal` must be `.` or `,`"),
-        ({"separator": ",", "decimal": ","}, "differ, found ',' for both"),
+        ({"separator": ",", "decimal": ","}, "not the separator, found ','"),
         ({"encoding": "klingon"}, "known to Python.*'klingon'"),
+        ({"encoding": "hex"}, "`encoding` must be a text encoding"),
+        ({"encoding": "\ud800"}, "`encoding` must be a text encoding"),
         ({"encoding": "ascii"}, "cannot be read"),
     ],
 )
-def test_settings_that_cannot_be(given: Any, sentence: str, tmp_path: Path) -> None:
+def test_settings_that_cannot_be(settings: Any, sentence: str, tmp_path: Path) -> None:
     people().to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises((ConfigurationError, DataError), match=sentence):
-        read_table(tmp_path / "a.csv", **given)
-
-
-def test_a_damaged_archive(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"a\tb\n1\t2\n" * 99, mtime=0)[:-12])
-    with pytest.raises(DataError, match="cannot be read"):
-        read_table(tmp_path / "a.tsv.gz")
+        read_table(tmp_path / "a.csv", **settings)
 
 
 def test_names_that_are_tables() -> None:
@@ -126,9 +90,52 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         read_table(tmp_path / "a.parquet")
 
 
-@pytest.mark.parametrize("encoding", ["hex", "base64", "rot13", "uu", "a\0b", "\ud800", "no" * 200])
-def test_an_encoding_that_is_not_of_text(encoding: str, tmp_path: Path) -> None:
-    people().to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(ConfigurationError, match="`encoding` must be a text encoding") as refused:
-        read_table(tmp_path / "a.csv", encoding=encoding)
-    assert len(str(refused.value)) < 200
+def test_like_the_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": range(300), "code": draw.integers(0, 3, 300)})
+    frame["sex"], frame["paid"] = draw.choice(["f", "m"], 300), draw.choice(["no", "yes"], 300)
+    frame.to_csv(tmp_path / "loans.csv.gz", index=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    problem = load(Path("~/loans.csv.gz"), split_seed=3, categorical="code")
+    expected = TabularProblem.from_frame(
+        frame, target="paid", sensitive="sex", drop=("id",), categorical=("code",), seed=3
+    )
+    assert problem.table == expected.table
+    assert problem.table.features == ("code=0", "code=1", "code=2")
+    label = problem.split("val").targets["label"]
+    assert torch.equal(label, expected.split("val").targets["label"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.csv", b"", "No columns to parse"),
+        ("a.csv", b"only\n1\n2\n", "only `only` in .*separator"),
+        ("a.csv", b"x" * 100_000 + b"\n1\n", r"found only `x{60}` in"),
+        ("a.csv", b"a,b\n1,2\n1,2,3\n", "text in utf-8 with a header"),
+        ("a.csv", b"a,b,a\n1,2,3\n", "found `a` twice in the header"),
+        ("a.csv", b"a,b\n0,2,3\n1,5,6\n", "more fields .*name every column"),
+        ("a.csv", b"a,b\nx,2,3\ny,5,6\n", "more fields"),
+        ("a.csv", b"a,b\n0,2,\n1,5,\n", "`paid`; known: a, b"),
+        ("a.csv.gz", b"a,b\n1,2\n", "cannot be read"),
+        ("a.tsv.gz", gzip.compress(b"a\tb\n1\t2\n" * 99, mtime=0)[:-12], "cannot be read"),
+        ("a.csv.gz", gzip.compress(b"a,b\n1,2\n", mtime=0)[:10] + b"\xff" * 30, "cannot be read"),
+        ("a.csv.xz", b"a,b\n1,2\n", "cannot be read"),
+        ("a.csv", b"a,b\n", "unknown target column `paid`"),
+        ("a.csv", b"id,paid,sex,x\n", "at least 10 rows .*found 0"),
+        ("a.txt", b"a,b\n", r"\.csv, \.csv\.gz, .*\.parquet, \.pq file, found"),
+    ],
+)
+def test_refused_files(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises((DataError, ConfigurationError), match=sentence) as refused:
+        load(tmp_path / name)
+    assert len(str(refused.value)) < 500
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="does not exist"):
+        load(tmp_path / "nowhere.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataError, match="is not a file"):
+        load(tmp_path / "folder.csv")

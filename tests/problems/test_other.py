@@ -88,14 +88,6 @@ class TestNumbers:
         assert problem.names == ("over_prediction", "under_prediction")
         assert "sensitive" not in problem.split("val").targets
 
-    def test_numbers_as_text(self, tmp_path: Path) -> None:
-        frame = people()
-        frame["pay"] = frame["pay"].round(2).astype(str).str.replace(".", ",")
-        frame.to_csv(tmp_path / "a.csv", index=False)
-        with pytest.warns(DataWarning):
-            problem = build(str(tmp_path / "a.csv"), "pay", "number")
-        assert problem.answer.mean == pytest.approx(3000, abs=100)
-
     @pytest.mark.parametrize(
         ("change", "given", "sentence"),
         [

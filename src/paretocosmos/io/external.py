@@ -6,7 +6,6 @@ A few kilobytes can unpack to terabytes, so bytes are counted while they are unp
 import gzip
 import hashlib
 import http.client
-import lzma
 import stat
 import urllib.error
 import urllib.parse
@@ -30,40 +29,26 @@ TIMEOUT = 30  # seconds without a byte; not for the whole file
 GZIP = b"\x1f\x8b"
 
 
-def read_chunks(
-    path: Path,
-    *,
-    most: int | None,
-    packed: bool | None = None,
-    way_out: str = "get it from a source you trust",
-) -> Iterator[bytes]:
+def read_chunks(path: Path, *, most: int | None, packed: bool) -> Iterator[bytes]:
     """Yield a file in chunks, unpacked.
 
     Args:
         path: the file; a pipe or a device, which may have no end, is refused.
         most: bytes in all; more are refused. `None` for any number.
-        packed: whether it is gzipped; `None`: by the end of its name, ``.gz`` or ``.xz``.
-        way_out: what to do about a file that is too large.
+        packed: whether it is gzipped.
     """
     check_size(path, None)
     total = 0
-    with _open_unpacked(path, packed) as stream:
+    with cast(IO[bytes], gzip.open(path, "rb")) if packed else path.open("rb") as stream:
         while chunk := stream.read(CHUNK):
             # counted while unpacking: what a header says of the size is only a claim
             total += len(chunk)
             if most is not None and total > most:
                 raise DataError(
                     f"`{path}` unpacks to more than {most:,} bytes, too many for a file of its "
-                    f"kind: {way_out}"
+                    "kind: get it from a source you trust"
                 )
             yield chunk
-
-
-def _open_unpacked(path: Path, packed: bool | None) -> IO[bytes]:
-    ending = path.suffix.lower() if packed is None else ".gz" if packed else ""
-    if ending == ".xz":
-        return lzma.open(path, "rb")
-    return cast(IO[bytes], gzip.open(path, "rb")) if ending == ".gz" else path.open("rb")
 
 
 def read_unpacked(path: Path, *, most: int = LARGEST) -> bytes:

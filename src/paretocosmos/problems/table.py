@@ -59,9 +59,9 @@ def table(
         keep: columns to learn from although they seem to be identifiers.
         class_weight: ``"balanced"`` gives all classes the same weight in training, however rare;
             reported numbers count every row once.
-        separator: between two columns, ``"tab"`` for a tab; detected if left out.
-        decimal: the decimal mark, ``"."`` or ``","``; detected if left out.
-        encoding: of the text, such as ``"cp1252"``; detected if left out.
+        separator: between two columns, ``"tab"`` for a tab; by the header if left out.
+        decimal: the decimal mark, ``"."`` or ``","``; a comma between semicolons if left out.
+        encoding: of the text, such as ``"cp1252"``; UTF-8 if left out.
         val: a file with the rows to validate on; a share of those in `data` if left out.
         test: a file with the rows to test on, likewise.
         split_seed: decides which rows are train, val and test.

@@ -25,16 +25,12 @@ NEARLY_ALL = 0.95
 MAX_ROUNDING = 1e-4
 
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
-_DECIMAL_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+([eE][+-]?\d+)?")
 # `007` is a code: as a number it would lose its zeros.
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
+# The only dates that are read: 3/4/2024 is in March or in April, depending on the country.
 _ISO_DATE = re.compile(
-    r"\d{4}[-/]\d{1,2}[-/]\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?"
+    r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?"
 )
-# Where points are used, the day comes first.
-_POINT_DATE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
-# Never parsed: 3/4/2024 is in March or in April, depending on the country.
-_SLASH_DATE = re.compile(r"\d{1,2}/\d{1,2}/(\d{4}|\d{2})")
 
 
 @dataclass(frozen=True)
@@ -42,82 +38,51 @@ class ParsedColumn:
     """The cells of a column as numbers.
 
     Attributes:
-        values: float64 ``[rows]``, NaN where missing or bad.
-        bad: bool ``[rows]``, cells with text that is not a number.
-        marks: bool ``[rows]``, those of `bad` that only say "not known", as `?` does.
-        leading_zeros: whether some cells begin with a zero, as postcodes do and numbers do not.
-        commas: the role of commas, "thousands" or "decimals"; empty if there are none.
+        values: float64 ``[rows]``, NaN where missing or wrong.
+        wrong: bool ``[rows]``, cells with text that is not a number; `?` and the like are missing.
     """
 
     values: npt.NDArray[np.float64]
-    bad: npt.NDArray[np.bool_]
-    marks: npt.NDArray[np.bool_]
-    leading_zeros: bool = False
-    commas: str = ""
+    wrong: npt.NDArray[np.bool_]
 
     @property
     def share(self) -> float:
-        """The share of cells that could be read, not counting empty ones and marks."""
-        # marks are gaps, not mistakes: a column with many `?` is still one of numbers
+        """The share of cells that could be read, not counting missing ones."""
         read = int((~np.isnan(self.values)).sum())
-        total = read + int((self.bad & ~self.marks).sum())
+        total = read + int(self.wrong.sum())
         return read / total if total else 0.0
 
 
 def parse_numbers(series: "pd.Series[Any]") -> ParsedColumn:
-    """Parse numbers, and text that is one.
-
-    Commas in numbers are thousands where all of them can be (``1,234,567.8``), else decimal marks.
+    """Parse numbers, and text that is one; commas may set thousands apart (``1,234,567.8``).
 
     >>> import pandas as pd
-    >>> parse_numbers(pd.Series(["1.5", " 2 ", "?", "many", None])).values
-    array([1.5, 2. , nan, nan, nan])
-    >>> parse_numbers(pd.Series(["1.234,5", "7,25"])).values
-    array([1234.5 ,    7.25])
+    >>> parse_numbers(pd.Series(["1.5", " 2 ", "?", "many", "1,234"])).values
+    array([   1.5,    2. ,    nan,    nan, 1234. ])
     """
     import pandas as pd
 
     codes, cells = unique_cells(series)
-    with_comma = [cell for cell in cells if isinstance(cell, str) and "," in cell]
-    commas = ""
-    if with_comma and all(map(_THOUSANDS.fullmatch, with_comma)):
-        commas = "thousands"
-        cells = [cell.replace(",", "") if isinstance(cell, str) else cell for cell in cells]
-    elif with_comma and any(map(_DECIMAL_COMMA.fullmatch, with_comma)):
-        # only cells with a decimal comma are rewritten: `1.5` beside `2,5` keeps its point
-        commas = "decimals"
-        cells = [
-            cell.replace(".", "").replace(",", ".")
-            if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell)
-            else cell
-            for cell in cells
-        ]
-    plain = [cell if isinstance(cell, str | Real) else _to_float(cell) for cell in cells]
-    values = pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce").to_numpy(np.float64)
-    leading_zeros = any(isinstance(cell, str) and _LEADING_ZERO.fullmatch(cell) for cell in cells)
-    return _expand(values, cells, codes, leading_zeros=leading_zeros, commas=commas)
+    plain = pd.Series([_to_plain_number(cell) for cell in cells], dtype=object)
+    values = pd.to_numeric(plain, errors="coerce").to_numpy(np.float64)
+    return _expand(values, cells, codes)
 
 
 def parse_dates(series: "pd.Series[Any]") -> ParsedColumn:
-    """Parse dates, and text such as 2024-02-29 or 29.2.2024, as days since 1970-01-01.
+    """Parse dates, and text such as 2024-02-29, as days since 1970-01-01.
 
     >>> import pandas as pd
-    >>> parse_dates(pd.Series(["1970-01-02", "1.2.1970 ", "soon"])).values
+    >>> parse_dates(pd.Series(["1970-01-02", "1970-02-01 ", "soon"])).values
     array([ 1., 31., nan])
     """
     import pandas as pd
 
     codes, cells = unique_cells(series)
-    # with the formats fixed: pandas' guess may take the day for the month
+    # with the format fixed: pandas' guess may take the day for the month; and in UTC: a column may
+    # mix offsets, which pandas refuses to compare otherwise
     iso = pd.Series([_to_iso(cell) for cell in cells], dtype=object)
-    points = pd.Series(
-        [cell if isinstance(cell, str) and _POINT_DATE.fullmatch(cell) else None for cell in cells],
-        dtype=object,
-    )
-    # UTC throughout: a column may mix offsets, which pandas refuses to compare otherwise
     dates = pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
-    point_dates = pd.to_datetime(points, format="%d.%m.%Y", errors="coerce", utc=True)
-    return _expand(to_days(dates.fillna(point_dates)), cells, codes)
+    return _expand(to_days(dates), cells, codes)
 
 
 def unique_cells(series: "pd.Series[Any]") -> tuple[npt.NDArray[np.int64], list[Any]]:
@@ -137,24 +102,21 @@ def unique_cells(series: "pd.Series[Any]") -> tuple[npt.NDArray[np.int64], list[
 
 
 def _expand(
-    values: npt.NDArray[np.float64],
-    cells: list[Any],
-    codes: npt.NDArray[np.int64],
-    *,
-    leading_zeros: bool = False,
-    commas: str = "",
+    values: npt.NDArray[np.float64], cells: list[Any], codes: npt.NDArray[np.int64]
 ) -> ParsedColumn:
     """Return the parsed rows, given the parsed cells and the code of every row."""
-    bad = np.isnan(values)
-    bad[-1] = False  # the cell that stands for missing values
-    marks = bad & np.array([isinstance(c, str) and c.lower() in MARKS for c in cells], dtype=bool)
-    return ParsedColumn(values[codes], bad[codes], marks[codes], leading_zeros, commas)
+    marks = [cell is None or (isinstance(cell, str) and cell.lower() in MARKS) for cell in cells]
+    wrong = np.isnan(values) & ~np.array(marks)
+    return ParsedColumn(values[codes], wrong[codes])
 
 
-def _to_float(cell: object) -> float | None:
-    """Convert other kinds of numbers, such as a Decimal; `None` for a missing value."""
+def _to_plain_number(cell: object) -> object:
+    """Return a cell as pandas reads numbers; `None` for what is none."""
+    if isinstance(cell, str):
+        return cell.replace(",", "") if _THOUSANDS.fullmatch(cell) else cell
     try:
-        return float(cell)  # type: ignore[arg-type]
+        # other kinds of numbers, such as a Decimal
+        return cell if isinstance(cell, Real) else float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
 
@@ -162,9 +124,7 @@ def _to_float(cell: object) -> float | None:
 def _to_iso(cell: object) -> object:
     if isinstance(cell, datetime.date):  # a Timestamp is one, too
         return cell.isoformat()
-    if isinstance(cell, str) and _ISO_DATE.fullmatch(cell):
-        return cell.replace("/", "-")
-    return None
+    return cell if isinstance(cell, str) and _ISO_DATE.fullmatch(cell) else None
 
 
 def to_days(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
@@ -177,18 +137,6 @@ def to_days(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
     if series.dtype.kind == "M":
         series = pd.to_datetime(series, utc=True) - pd.Timestamp("1970-01-01", tz="UTC")
     return pd.to_timedelta(series).dt.total_seconds().to_numpy(np.float64) / 86_400
-
-
-def quote_cells(series: "pd.Series[Any]", chosen: npt.NDArray[np.bool_]) -> str:
-    """Quote up to three different cells with their rows, counted from 1."""
-    first_rows: dict[str, int] = {}
-    for index in np.flatnonzero(chosen):
-        # by text, so that ten thousand cells with `n/a` are quoted once
-        first_rows.setdefault(str(series.iloc[index])[:40], int(index) + 1)
-        if len(first_rows) == 3:
-            break
-    quoted = ", ".join(f"row {row:,} `{cell}`" for cell, row in first_rows.items())
-    return quoted + ", ..." * (int(chosen.sum()) > 3)
 
 
 def to_frame(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -320,24 +268,26 @@ def _read_numbers(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
     # numbers first, as when the table was fitted
     for parse in (parse_numbers, parse_dates):
         parsed = parse(series)
-        wrong = parsed.bad & ~parsed.marks
-        if not wrong.any():
+        if parsed.share > 0 or not parsed.wrong.any():
+            _warn_of_wrong_cells(series, parsed)
             return parsed.values
-        if parsed.share > 0:
-            break
-    else:
-        raise DataError(
-            f"the column `{series.name}` held numbers when this table was fitted, found the text "
-            f"{series[wrong].iloc[0]!r}: convert it with pandas.to_numeric"
-        )
-    count = int(wrong.sum())
+    raise DataError(
+        f"the column `{series.name}` held numbers when this table was fitted, found the text "
+        f"{series[parsed.wrong].iloc[0]!r}: convert it with pandas.to_numeric"
+    )
+
+
+def _warn_of_wrong_cells(series: "pd.Series[Any]", parsed: ParsedColumn) -> None:
+    count = int(parsed.wrong.sum())
+    if not count:
+        return
+    row = int(parsed.wrong.argmax())
     warnings.warn(
         f"the column `{series.name}` has {count:,} cell{'s' * (count > 1)} without a number, "
-        f"counted as missing: {quote_cells(series, wrong)}",
+        f"counted as missing, such as `{str(series.iloc[row])[:40]}` in row {row + 1:,}",
         DataWarning,
         stacklevel=4,
     )
-    return parsed.values
 
 
 def to_float32(name: str, values: npt.NDArray[np.float64], scale: float) -> npt.NDArray[np.float32]:
@@ -361,7 +311,7 @@ def read_columns(frame: "pd.DataFrame", *, as_they_are: Collection[str]) -> "pd.
     """Return the frame with text that is numbers as numbers, and dates as days since 1970-01-01.
 
     A column of text is numbers if at least 95 % of its cells are. The other cells count as missing
-    and are named in a warning. Text with leading zeros is a code, and stays text.
+    and are counted in a warning. Text with leading zeros is a code, and stays text.
 
     Args:
         frame: the features; never modified.
@@ -385,9 +335,9 @@ def read_columns(frame: "pd.DataFrame", *, as_they_are: Collection[str]) -> "pd.
         elif holds_text(series):
             parsed, is_date = _parse_text(series)
             if parsed is not None:
+                _warn_of_wrong_cells(series, parsed)
                 columns[name] = parsed.values
                 dates += [f"`{name}`"] * is_date
-                _warn_of_assumptions(series, parsed, "dates" if is_date else "numbers")
     if dates:
         warnings.warn(
             f"{', '.join(dates)} {'holds' if len(dates) == 1 else 'hold'} dates, read as days "
@@ -408,33 +358,8 @@ def _parse_text(series: "pd.Series[Any]") -> tuple[ParsedColumn | None, bool]:
         return None, False
     parsed = parse_numbers(series)
     if parsed.share >= NEARLY_ALL:
-        return (None if parsed.leading_zeros else parsed), False
+        cells = unique_cells(series)[1]
+        is_code = any(isinstance(cell, str) and _LEADING_ZERO.fullmatch(cell) for cell in cells)
+        return (None if is_code else parsed), False
     parsed = parse_dates(series)
-    if parsed.share >= NEARLY_ALL:
-        return parsed, True
-    cells = [str(cell).strip() for cell in unique_cells(series)[1][:-1]]
-    if cells and all(map(_SLASH_DATE.fullmatch, cells)):
-        raise DataError(
-            f"the column `{series.name}` holds dates such as {cells[0]}, in which the order of day "
-            "and month is unclear: write them as 2024-12-31, or leave the column out with `drop`"
-        ).with_hint({"drop": series.name})
-    return None, False
-
-
-def _warn_of_assumptions(series: "pd.Series[Any]", parsed: ParsedColumn, kind: str) -> None:
-    assumptions = [f"its commas before {parsed.commas}"] if parsed.commas else []
-    if parsed.bad.any():
-        # blank cells are missing values to everybody, so they need no note
-        noted = parsed.bad & (series.astype(object).map(str).str.strip() != "").to_numpy()
-        if noted.any():
-            assumptions.append(
-                f"{int(noted.sum()):,} of its {len(series):,} cells as missing "
-                f"({quote_cells(series, noted)})"
-            )
-    if assumptions:
-        warnings.warn(
-            f"the column `{series.name}` is read as {kind}, {' and '.join(assumptions)}: fix it, "
-            "or read it as categories with `categorical`",
-            DataWarning,
-            stacklevel=4,
-        )
+    return (parsed, True) if parsed.share >= NEARLY_ALL else (None, False)

@@ -53,7 +53,7 @@ def read_embedded(name: TableName) -> "pd.DataFrame":
     file = resources.files("paretocosmos.problems") / "data" / f"{name}.csv.xz"
     with resources.as_file(file) as path:
         # "?" is a value here, not a gap
-        return read_csv(path, "install the package again", limited=False, keep_default_na=False)
+        return read_csv(path, "install the package again", keep_default_na=False)
 
 
 def read_raw(name: TableName, folder: Path) -> "pd.DataFrame":

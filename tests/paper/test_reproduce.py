@@ -319,7 +319,8 @@ def test_a_cell_that_fails_does_not_stop_the_others(
     assert bug.startswith("stopped by ZeroDivisionError (on purpose)")
     assert f"`{log}` has the details" in bug
     assert 'raise ZeroDivisionError("on purpose")' in log.read_text()
-    assert re.search(rf"CelebA consists of its aligned pictures.*{tmp_path / 'empty'}", missing)
+    assert "CelebA" in missing
+    assert str(tmp_path / "empty") in missing
     saved = json.loads((out / "mine.json").read_text())
     assert [cell["error"] for cell in saved["cells"]] == [bug, missing, None]
     # asked for another cell, those that failed before are known, but are no failure of this time

@@ -13,7 +13,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.problems.functions import Bounds, FunctionProblem
 
-NAMES = ("zdt1", "zdt2", "zdt3", "dtlz2", "dtlz7", "vlmop2")
+NAMES = ("zdt1", "zdt2", "zdt3", "dtlz2", "dtlz7", "vlmop2", "re21")
 
 
 def known(name: str) -> FunctionProblem:
@@ -48,6 +48,8 @@ def test_no_variables_dominate_the_exact_front(name: str) -> None:
     distances = slice(2 if name.startswith("dtlz") else 1, None)
     if name == "vlmop2":
         variables[:10_000] = variables[:10_000, :1]
+    elif name == "re21":
+        variables[:10_000, 2] = 0
     else:
         variables[:10_000, distances] = best
     lower, upper = torch.tensor(problem.bounds.lower), torch.tensor(problem.bounds.upper)
@@ -79,6 +81,19 @@ def test_a_sphere_has_the_volume_of_one() -> None:
     np.testing.assert_allclose(np.linalg.norm(circle.values, axis=1), 1, atol=1e-6)
     flat = FunctionProblem.exact_front(load_problem("dtlz2", settings={"objectives": 2}), 3000)  # type: ignore[arg-type]
     assert hypervolume(flat) == pytest.approx(1.21 - math.pi / 4, abs=1e-3)
+
+
+def test_a_rocket_injector_has_the_published_values() -> None:
+    problem = known("re37")
+    points = torch.tensor([(0.25, 0.5, 0.75, 0.125), (0, 0, 0, 0), (1, 1, 1, 1)]).double()
+    best = np.array([0.00889341391106, 0.00488, -0.431499999825])
+    worst = np.array([0.98949120096, 0.956587924661, 0.987530948586])
+    values = problem.function(points).numpy() * (worst - best) + best
+    # from the formulas as printed, computed apart; at the corners only sums of factors are left
+    expected = [[0.43422375, 0.62516875, 0.438896875], [0.692, 0.153, 0.37]]
+    np.testing.assert_allclose(values, [*expected, [0.20514, 0.8774, 0.2838]], rtol=1e-9)
+    with pytest.raises(ConfigurationError, match="true front"):
+        problem.exact_front()
 
 
 def test_outputs_become_variables_within_bounds() -> None:

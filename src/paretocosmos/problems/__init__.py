@@ -68,6 +68,8 @@ REGISTRY = {
     "multi_digits": "paretocosmos.problems.images.problem:multi_digits",
     "multi_fashion": "paretocosmos.problems.images.problem:multi_fashion",
     "multi_mnist": "paretocosmos.problems.images.problem:multi_mnist",
+    "re21": "paretocosmos.problems.analytic:re21",
+    "re37": "paretocosmos.problems.analytic:re37",
     "table": "paretocosmos.problems.table:table",
     "toy_concave": "paretocosmos.problems.toys:toy_concave",
     "toy_convex": "paretocosmos.problems.toys:toy_convex",

@@ -1,12 +1,13 @@
-"""Test problems of the field with known fronts of every shape: ZDT, DTLZ and VLMOP.
+"""Test problems of the field with fronts of every shape: ZDT, DTLZ, VLMOP and RE.
 
 Zitzler, Deb and Thiele 2000, "Comparison of Multiobjective Evolutionary Algorithms"; Deb, Thiele,
 Laumanns and Zitzler 2005, "Scalable Test Problems for Evolutionary Multiobjective Optimization";
-Van Veldhuizen and Lamont 1999.
+Van Veldhuizen and Lamont 1999; Tanabe and Ishibuchi 2020, "An Easy-to-use Real-world
+Multi-objective Optimization Problem Suite".
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -46,7 +47,7 @@ def zdt1(*, variables: int = 30, protocol: Protocol = "clean") -> FunctionProble
         first = np.linspace(0, 1, count)
         return np.stack([first, 1 - np.sqrt(first)], axis=1)
 
-    return _make_zdt("zdt1", function, variables, exact, protocol)
+    return _make("zdt1", function, [(0, 1)] * variables, exact, (1.1, 1.1), protocol)
 
 
 def zdt2(*, variables: int = 30, protocol: Protocol = "clean") -> FunctionProblem:
@@ -71,7 +72,7 @@ def zdt2(*, variables: int = 30, protocol: Protocol = "clean") -> FunctionProble
         first = np.linspace(0, 1, count)
         return np.stack([first, 1 - first**2], axis=1)
 
-    return _make_zdt("zdt2", function, variables, exact, protocol)
+    return _make("zdt2", function, [(0, 1)] * variables, exact, (1.1, 1.1), protocol)
 
 
 def zdt3(*, variables: int = 30, protocol: Protocol = "clean") -> FunctionProblem:
@@ -101,7 +102,7 @@ def zdt3(*, variables: int = 30, protocol: Protocol = "clean") -> FunctionProble
         lower = np.concatenate([[np.inf], np.minimum.accumulate(second)[:-1]])
         return _take_evenly(np.stack([first, second], axis=1)[second < lower], count)
 
-    return _make_zdt("zdt3", function, variables, exact, protocol)
+    return _make("zdt3", function, [(0, 1)] * variables, exact, (1.1, 1.1), protocol)
 
 
 def dtlz2(
@@ -142,17 +143,9 @@ def dtlz2(
         rays = even_rays(points, count, ends=True).double().numpy()
         return np.asarray(rays / np.linalg.norm(rays, axis=1, keepdims=True))
 
-    return FunctionProblem.of(
-        function,
-        # J - 1 angles, and the ten variables of the distance that Deb et al. suggest
-        bounds=[(0, 1)] * (count + 9 if variables is None else variables),
-        names=_name_values(count),
-        reference=[1.1] * count,
-        name="dtlz2",
-        exact=exact,
-        protocol=protocol,
-        traceable=True,
-    )
+    # J - 1 angles, and the ten variables of the distance that Deb et al. suggest
+    bounds = [(0.0, 1.0)] * (count + 9 if variables is None else variables)
+    return _make("dtlz2", function, bounds, exact, [1.1] * count, protocol)
 
 
 def dtlz7(*, variables: int = 22, protocol: Protocol = "clean") -> FunctionProblem:
@@ -192,16 +185,7 @@ def dtlz7(*, variables: int = 22, protocol: Protocol = "clean") -> FunctionProbl
         waves = pairs * (1 + np.sin(3 * np.pi * pairs))
         return np.column_stack([pairs, 6 - waves.sum(axis=1)])
 
-    return FunctionProblem.of(
-        function,
-        bounds=[(0, 1)] * variables,
-        names=_name_values(3),
-        reference=[1.1, 1.1, 6.6],
-        name="dtlz7",
-        exact=exact,
-        protocol=protocol,
-        traceable=True,
-    )
+    return _make("dtlz7", function, [(0, 1)] * variables, exact, (1.1, 1.1, 6.6), protocol)
 
 
 def vlmop2(*, variables: int = 10, protocol: Protocol = "clean") -> FunctionProblem:
@@ -228,39 +212,117 @@ def vlmop2(*, variables: int = 10, protocol: Protocol = "clean") -> FunctionProb
         share = np.linspace(1, 0, count)
         return np.asarray(-np.expm1(-4 * np.stack([(1 - share) ** 2, share**2], axis=1)))
 
-    return FunctionProblem.of(
-        function,
-        bounds=[(-2, 2)] * variables,
-        names=_name_values(2),
-        reference=[1.1, 1.1],
-        name="vlmop2",
-        exact=exact,
-        protocol=protocol,
-        traceable=True,
-    )
+    return _make("vlmop2", function, [(-2, 2)] * variables, exact, (1.1, 1.1), protocol)
 
 
-def _make_zdt(
+def re21(*, protocol: Protocol = "clean") -> FunctionProblem:
+    r"""A truss of four bars: its volume against how far its joint gives way; a convex front.
+
+    .. math:: f_1 = L (2 x_1 + \sqrt 2 x_2 + \sqrt{x_3} + x_4), \quad f_2 = \frac{F L}{E} \Big(
+        \frac{2}{x_1} + \frac{2 \sqrt 2}{x_2} - \frac{2 \sqrt 2}{x_3} + \frac{2}{x_4} \Big)
+
+    with the force F = 10 kN, E = 200,000 kN/cm² and L = 200 cm. Both objectives are scaled so that
+    they go from 0 to 1 along the front, and the first is halved, as LibMOON has them.
+
+    Args:
+        protocol: ``"paper"`` scores a split in batches, as the published code does.
+
+    >>> re21().exact_front(3).values[1].round(3).tolist()
+    [0.149, 0.444]
+    """
+    root = math.sqrt(2)
+
+    def function(x: Tensor) -> Tensor:
+        x1, x2, x3, x4 = x.unbind(dim=-1)
+        # L and F L / E, which every value has, cancel out of the scaling
+        volume = 2 * x1 + root * x2 + x3.sqrt() + x4
+        shift = 2 / x1 + 2 * root / x2 - 2 * root / x3 + 2 / x4
+        # the volume of the thinnest bars, and the shift of the thickest ones with x3 still thin
+        least_volume, least_shift = 5 + math.sqrt(root), (2 * root - 2) / 3
+        first = (volume - least_volume) / (4 + 3 * root) / 2
+        return torch.stack([first, (shift - least_shift) / (4 - least_shift)], dim=-1)
+
+    def exact(count: int) -> Array:
+        # x3 is thin on the whole front; the weighted sum of the rest is smallest, bar by bar, where
+        # they are s, √2 s and √2 s, within the bounds
+        s = np.linspace(1 / root, 3, DENSE)
+        bars = [s.clip(1, 3), (root * s).clip(root, 3), np.full_like(s, root), root * s]
+        values = function(torch.from_numpy(np.stack(bars, axis=1).clip(max=3)))
+        return _take_evenly(values.numpy(), count)
+
+    bounds = [(1, 3), (root, 3), (root, 3), (1, 3)]
+    return _make("re21", function, bounds, exact, (1.1, 1.1), protocol)
+
+
+# By objective, the factor of each product of the variables α, h, o and t.
+INJECTOR: tuple[dict[str, float], ...] = (
+    {"": 0.692, "α": 0.477, "h": -0.687, "o": -0.08, "t": -0.065}
+    | {"αα": -0.167, "hα": -0.0129, "hh": 0.0796, "oα": -0.0634, "oh": -0.0257, "oo": 0.0877}
+    | {"tα": -0.0521, "th": 0.00156, "to": 0.00198, "tt": 0.0184},
+    {"": 0.153, "α": -0.322, "h": 0.396, "o": 0.424, "t": 0.0226}
+    | {"αα": 0.175, "hα": 0.0185, "hh": -0.0701, "oα": -0.251, "oh": 0.179, "oo": 0.015}
+    | {"tα": 0.0134, "th": 0.0296, "to": 0.0752, "tt": 0.0192},
+    {"": 0.37, "α": -0.205, "h": 0.0307, "o": 0.108, "t": 1.019}
+    | {"αα": -0.135, "hα": 0.0141, "hh": 0.0998, "oα": 0.208, "oh": -0.0301, "oo": -0.226}
+    | {"tα": 0.353, "to": -0.0497, "tt": -0.423, "hαα": 0.202, "oαα": -0.281, "hhα": -0.342}
+    | {"hho": -0.245, "ooh": 0.281, "ttα": -0.184, "hαo": -0.281},
+)
+# The best and the worst value of each objective along the front that its authors approximated.
+INJECTOR_RANGES = (
+    (0.00889341391106, 0.98949120096),
+    (0.00488, 0.956587924661),
+    (-0.431499999825, 0.987530948586),
+)
+
+
+def re37(*, protocol: Protocol = "clean") -> FunctionProblem:
+    """A rocket injector: the heat on its face, the length of the flame, the heat on its tip.
+
+    Three polynomials of four variables, each from 0 to 1: the angle of the hydrogen's flow α, the
+    areas of hydrogen h and oxygen o, and the thickness of the tip t. The objectives are scaled so
+    that they go from 0 to 1 along the front that Tanabe and Ishibuchi approximated, as LibMOON has
+    them. The exact front is not known in closed form.
+
+    Args:
+        protocol: ``"paper"`` scores a split in batches, as the published code does.
+
+    >>> problem = re37()
+    >>> problem.outputs, problem.reference
+    (4, (1.1, 1.1, 1.1))
+    """
+
+    def function(x: Tensor) -> Tensor:
+        variables = dict(zip("αhot", x.unbind(dim=-1), strict=True))
+        zero = torch.zeros_like(x[..., 0])
+        values: list[Tensor] = []
+        for terms, (best, worst) in zip(INJECTOR, INJECTOR_RANGES, strict=True):
+            value = zero
+            for names, factor in terms.items():
+                value = value + factor * math.prod(variables[name] for name in names)
+            values.append((value - best) / (worst - best))
+        return torch.stack(values, dim=-1)
+
+    return _make("re37", function, [(0, 1)] * 4, None, (1.1, 1.1, 1.1), protocol)
+
+
+def _make(
     name: str,
     function: Function,
-    variables: int,
-    exact: Callable[[int], Array],
+    bounds: Sequence[tuple[float, float]],
+    exact: Callable[[int], Array] | None,
+    reference: Sequence[float],
     protocol: Protocol,
 ) -> FunctionProblem:
     return FunctionProblem.of(
         function,
-        bounds=[(0, 1)] * variables,
-        names=_name_values(2),
-        reference=(1.1, 1.1),
+        bounds=bounds,
+        names=[f"f{j + 1}" for j in range(len(reference))],
+        reference=reference,
         name=name,
         exact=exact,
         protocol=protocol,
         traceable=True,
     )
-
-
-def _name_values(count: int) -> list[str]:
-    return [f"f{j + 1}" for j in range(count)]
 
 
 def _compute_zdt_distance(x: Tensor) -> Tensor:

@@ -122,11 +122,15 @@ def losses_of(logits: Tensor, ids: Tensor) -> Tensor:
     return nats.mean(dim=1)
 
 
-def batch(data: Data, generator: torch.Generator, groups: int = 1) -> Tensor:
-    """Windows ``[B, T]``: groups of neighbours, half of each from either corpus."""
+def batch(data: Data, generator: torch.Generator, rays_per_batch: int = 1) -> Tensor:
+    """Windows ``[B, T]``: rays_per_batch of neighbours, half of each from either corpus."""
     drawn = [windows(data[name], SHARE, LENGTH, generator) for name in NAMES]
     return torch.cat(
-        [part for pair in zip(*(d.chunk(groups) for d in drawn), strict=True) for part in pair]
+        [
+            part
+            for pair in zip(*(d.chunk(rays_per_batch) for d in drawn), strict=True)
+            for part in pair
+        ]
     )
 
 

@@ -103,7 +103,7 @@ class Trial:
             method_state=dict(method.init(objectives)),
             source=make_batch_source(problem.split("train"), device, torch.float32),
             batch_size=kind.batch_size,
-            groups=1,
+            rays_per_batch=1,
             buffers=list(model.buffers()),
         )
         self.engine: Engine = choose_engine(kind.engine, work, model, traceable=True, steps=steps)

@@ -48,20 +48,25 @@ def main() -> None:
         "cells": [],
         **get_provenance(torch.device("cuda" if torch.cuda.is_available() else "cpu")),
     }
-    for groups in GROUPS:
+    for rays_per_batch in GROUPS:
         for penalty in PENALTIES:
-            cell = validation(problem, groups, penalty, arguments.epochs)
-            results["cells"].append({"groups": groups, "penalty": penalty, **cell})
+            cell = validation(problem, rays_per_batch, penalty, arguments.epochs)
+            results["cells"].append({"rays_per_batch": rays_per_batch, "penalty": penalty, **cell})
             told = "  ".join(f"{name} {np.mean(cell[name]):.4f}" for name in NUMBERS)
-            print(f"{groups:3} rays, penalty {penalty:g}: {told}", flush=True)
+            print(f"{rays_per_batch:3} rays, penalty {penalty:g}: {told}", flush=True)
             arguments.out.write_text(json.dumps(results, indent=1) + "\n")
 
 
 def validation(
-    problem: Problem, groups: int, penalty: float, epochs: int
+    problem: Problem, rays_per_batch: int, penalty: float, epochs: int
 ) -> dict[str, list[float]]:
     """Numbers of the validation fronts, one of each seed."""
-    settings = {"groups": groups, "penalty": penalty, "batch_size": BATCH, "epochs": epochs}
+    settings = {
+        "rays_per_batch": rays_per_batch,
+        "penalty": penalty,
+        "batch_size": BATCH,
+        "epochs": epochs,
+    }
     with tempfile.TemporaryDirectory() as folder:
         runs = fit(
             problem,

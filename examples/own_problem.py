@@ -55,7 +55,7 @@ def stock(samples: int = 4096) -> Stock:
 if __name__ == "__main__":
     torch.set_num_threads(1)  # a small network: more would wait for each other
     problem = stock()
-    run = fit(problem, epochs=60, settings={"learning_rate": 3e-3, "groups": 4})
+    run = fit(problem, epochs=60, settings={"learning_rate": 3e-3, "rays_per_batch": 4})
     print(f"engine {run.record['engine']}")
     test = problem.split("test")
     inputs = problem.prepare(test.inputs, torch.float32)

@@ -81,7 +81,7 @@ def celeba_table() -> Iterator[str]:
         f"seed {lead['seed']}, {found['machine']['device']}. **A subset of CelebA**: "
         f"{lead['samples']['train']:,} pictures for training, {lead['samples']['val']:,} and {lead['samples']['test']:,} for validation "
         "and test, no person in two splits. COSMOS is evaluated at equal weights, a single task by its own network, and both are compared "
-        "with a constant prediction of the attribute's frequency. The paper draws one ray per batch (`groups` 1) and uses λ = 3, with pretrained "
+        "with a constant prediction of the attribute's frequency. The paper draws one ray per batch (`rays_per_batch` 1) and uses λ = 3, with pretrained "
         "weights and 162,770 pictures. With random weights, a network that does not yet react to rays gets mostly noise that way."
     )
     yield from rays_table()
@@ -165,11 +165,11 @@ def rays_table() -> Iterator[str]:
         volume, span, share = (
             statistics.fmean(cell[name]) for name in ("hypervolume", "span", "dominated_share")
         )
-        yield f"| {cell['groups']} | {cell['penalty']:g} | {volume:.3f} | {span:.3f} | {share:.0%} |"
+        yield f"| {cell['rays_per_batch']} | {cell['penalty']:g} | {volume:.3f} | {span:.3f} | {share:.0%} |"
     best = max(sweep["cells"], key=lambda c: statistics.fmean(c["hypervolume"]))
     yield ""
     yield (
-        f"We take the largest hypervolume: {best['groups']} rays per batch, λ {best['penalty']:g}. This is also the narrowest front; "
+        f"We take the largest hypervolume: {best['rays_per_batch']} rays per batch, λ {best['penalty']:g}. This is also the narrowest front; "
         "a larger λ gives a wider one, which costs little with many rays."
     )
     yield ""
@@ -181,7 +181,7 @@ def how(cell: Any, *, long: bool = False) -> str:
         return "one network, the default preset"
     if cell["method"] != "cosmos":
         return "a network each"
-    settings = f"λ {cell['method_settings']['penalty']:g}, `groups` {cell['training']['groups']}"
+    settings = f"λ {cell['method_settings']['penalty']:g}, `rays_per_batch` {cell['training']['rays_per_batch']}"
     return f"{settings}, {cell['training']['epochs']} epochs" if long else f"COSMOS, {settings}"
 
 

@@ -66,7 +66,7 @@ def test_an_error_carries_the_arguments_that_lead_out() -> None:
         ({"device": "cpu"}, " (on the command line: --device cpu)"),
         ({"allow_constant": True}, " (on the command line: --allow-constant)"),
         ({"max": "NAME=VALUE"}, " (on the command line: --max NAME=VALUE)"),
-        ({"groups": 1}, " (on the command line: --set groups=1)"),
+        ({"rays_per_batch": 1}, " (on the command line: --set rays_per_batch=1)"),
         ({"skip": True}, " (on the command line: --set skip=true)"),
         ({"cosmos.penalty": 2.0}, " (on the command line: --set cosmos.penalty=2.0)"),
         ({"label": None}, " (on the command line: --set label=...)"),

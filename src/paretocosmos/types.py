@@ -1,6 +1,6 @@
 """The few types that every subpackage shares.
 
-Shape words: B batch, G ray groups in a batch, J objectives, N rays, P parameters, S seeds.
+Shape words: B batch, G rays in a batch, J objectives, N rays, P parameters, S seeds.
 """
 
 import dataclasses

@@ -234,12 +234,12 @@ def test_a_stack_of_networks_is_each_for_itself(
 
 @pytest.mark.system
 @pytest.mark.parametrize(
-    ("method", "groups"),
+    ("method", "rays_per_batch"),
     [(name, 1) for name in EVERY] + [(name, 5) for name in EVERY if name not in SINGLE],
 )
-def test_seeds_together_are_each_alone(method: str, groups: int, tmp_path: Path) -> None:
+def test_seeds_together_are_each_alone(method: str, rays_per_batch: int, tmp_path: Path) -> None:
     given: dict[str, Any] = {"epochs": 3, "precision": "fp64", "device": "cpu", "engine": "eager"}
-    given |= {"settings": SETTINGS | {"groups": groups}, "method": method}
+    given |= {"settings": SETTINGS | {"rays_per_batch": rays_per_batch}, "method": method}
     together = fit("toy_convex", preset="paper", seeds=(1, 2), out=tmp_path / "together", **given)
     assert [run.record["seeds_together"] for run in together] == [2, 2]
     for run in together:

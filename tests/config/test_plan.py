@@ -388,19 +388,19 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "hidden": ({"settings": {"hidden": "0"}}, "`hidden` must be at least 1"),
     "layer": ({"settings": {"layer": "nowhere"}}, "no layer `nowhere`"),
     **{
-        f"groups of {method}": (
-            {"method": method, "settings": {"groups": 2}},
-            f"`groups`.*found 2.*`{method}`.*leave it out",
+        f"rays_per_batch of {method}": (
+            {"method": method, "settings": {"rays_per_batch": 2}},
+            f"`rays_per_batch`.*found 2.*`{method}`.*leave it out",
         )
         for method in ("mgda", "single_task", "uniform", "pareto_mtl")
     },
-    "groups": (
-        {"problem": points(), "preset": "paper", "settings": {"groups": 64}},
+    "rays_per_batch": (
+        {"problem": points(), "preset": "paper", "settings": {"rays_per_batch": 64}},
         "at most the 60 training",
     ),
-    "groups and batch": (
-        {"problem": points(), "settings": {"groups": 64}},
-        "`groups` must divide `batch_size`, found 64 and 32",
+    "rays_per_batch and batch": (
+        {"problem": points(), "settings": {"rays_per_batch": 64}},
+        "`rays_per_batch` must divide `batch_size`, found 64 and 32",
     ),
     "seed": ({"seed": -1}, "`seed`.*at least 0"),
     "large seed": ({"seed": 2**63}, "`seed`"),

@@ -54,7 +54,7 @@ def test_a_batch_is_a_power_of_two_and_an_eighth_of_the_rows(
 
 
 @pytest.mark.parametrize(
-    ("rows", "size", "groups", "epochs"),
+    ("rows", "size", "rays_per_batch", "epochs"),
     [
         (30, 30, 2, 1000),  # a single batch, which four rays do not share evenly
         (100, 32, 4, 250),  # four steps an epoch, the last one short
@@ -64,10 +64,14 @@ def test_a_batch_is_a_power_of_two_and_an_eighth_of_the_rows(
     ],
 )
 def test_a_table_is_trained_for_a_thousand_steps(
-    rows: int, size: int, groups: int, epochs: int
+    rows: int, size: int, rays_per_batch: int, epochs: int
 ) -> None:
     training = _plan(_rows(rows)).training
-    assert (training.batch_size, training.groups, training.epochs) == (size, groups, epochs)
+    assert (training.batch_size, training.rays_per_batch, training.epochs) == (
+        size,
+        rays_per_batch,
+        epochs,
+    )
     assert -(-rows // size) * epochs >= 1000
     assert training.learning_rate == 2e-3
     assert training.weight_decay == 0.25
@@ -77,7 +81,7 @@ def test_images_are_trained_for_thirty_epochs() -> None:
     problem = few_digits(train=700, val=10, test=10)
     plan = _plan(problem)
     training = plan.training
-    assert (training.batch_size, training.groups, training.epochs) == (64, 8, 30)
+    assert (training.batch_size, training.rays_per_batch, training.epochs) == (64, 8, 30)
     assert training.learning_rate == 4e-3
     assert plan.configuration.backbone is not None
     assert plan.configuration.conditioning is not None
@@ -131,31 +135,37 @@ def test_what_is_given_comes_on_top() -> None:
 
 
 @pytest.mark.parametrize("key", ["batch_size", "training.batch_size"])
-@pytest.mark.parametrize(("size", "groups", "epochs"), [(128, 4, 250), (6, 2, 20), (5, 1, 20)])
-def test_groups_divide_a_batch_size_that_is_given(
-    key: str, size: int, groups: int, epochs: int
+@pytest.mark.parametrize(
+    ("size", "rays_per_batch", "epochs"), [(128, 4, 250), (6, 2, 20), (5, 1, 20)]
+)
+def test_rays_divide_a_batch_size_that_is_given(
+    key: str, size: int, rays_per_batch: int, epochs: int
 ) -> None:
     training = _plan(settings={key: size}).training  # 512 rows
-    assert (training.batch_size, training.groups, training.epochs) == (size, groups, epochs)
+    assert (training.batch_size, training.rays_per_batch, training.epochs) == (
+        size,
+        rays_per_batch,
+        epochs,
+    )
 
 
-def test_groups_are_as_many_as_micro_batches() -> None:
+def test_rays_are_as_many_as_micro_batches() -> None:
     training = _plan(settings={"accumulate": 8}).training
-    assert (training.groups, training.accumulate) == (8, 8)
-    both = _plan(settings={"accumulate": 2, "groups": 16}).training
-    assert (both.groups, both.accumulate) == (16, 2)
+    assert (training.rays_per_batch, training.accumulate) == (8, 8)
+    both = _plan(settings={"accumulate": 2, "rays_per_batch": 16}).training
+    assert (both.rays_per_batch, both.accumulate) == (16, 2)
 
 
 def test_a_network_for_one_ray_has_one_ray_in_a_batch() -> None:
     plan = _plan(method="single_task")
-    assert plan.training.groups == 1
+    assert plan.training.rays_per_batch == 1
     assert plan.configuration.conditioning is not None
     assert plan.configuration.conditioning.name == "none"
 
 
 def test_what_is_compared_is_trained_by_the_same_recipe() -> None:
     recipes = [
-        dataclasses.replace(_plan(method=method).training, groups=1, scale_losses=False)
+        dataclasses.replace(_plan(method=method).training, rays_per_batch=1, scale_losses=False)
         for method in ("linear", "cosmos", "separate", "pareto_mtl", "phn_ls")
     ]
     assert recipes == [recipes[0]] * len(recipes)

@@ -57,7 +57,7 @@ def other(*, penalty: int = 1, layer: str = "") -> None: ...
         ({"layer": "layers.2"}, "conditioning", {"layer": "layers.2"}),
         ({"split_seed": "7"}, "problem", {"split_seed": 7}),
         ({"drop": "id,name"}, "problem", {"drop": ("id", "name")}),
-        ({"method.penalty": 1, "training.groups": "2"}, "method", {"penalty": 1.0}),
+        ({"method.penalty": 1, "training.rays_per_batch": "2"}, "method", {"penalty": 1.0}),
     ],
 )
 def test_a_setting_goes_to_its_owner_in_the_type_it_asks_for(
@@ -239,10 +239,10 @@ def test_a_problem_has_the_last_word_on_a_pair() -> None:
     [
         ({"epochs": 0}, "`epochs`.*found 0"),
         ({"batch_size": 0}, "`batch_size`"),
-        ({"groups": 0}, "`groups`.*at least 1"),
-        ({"groups": 3}, "`groups`.*divide.*3 and 256"),
+        ({"rays_per_batch": 0}, "`rays_per_batch`.*at least 1"),
+        ({"rays_per_batch": 3}, "`rays_per_batch`.*divide.*3 and 256"),
         ({"accumulate": 0}, "`accumulate`.*at least 1"),
-        ({"accumulate": 4}, "`accumulate`.*4 and 1: .*groups=4"),
+        ({"accumulate": 4}, "`accumulate`.*4 and 1: .*rays_per_batch=4"),
         ({"evaluate_every": -1}, "`evaluate_every`"),
         ({"rays": 0}, "`rays`"),
         ({"learning_rate": 0.0}, "`learning_rate` must be"),

@@ -71,7 +71,7 @@ def _trainer(model: Conditioning, folder: Path, **given: Any) -> ParetoTrainer:
         transformers.TrainingArguments(str(folder), **(quiet | given)),
         objectives=OBJECTIVES,
         reference=(9, 9),
-        groups=4,
+        rays_per_batch=4,
         rays=3,
         train_dataset=_samples(_batch(32)),
         eval_dataset=_samples(_batch(16)),
@@ -97,7 +97,7 @@ def test_it_trains_with_lightning(kind: str) -> None:
     from paretocosmos.integrations.lightning import ParetoModule
 
     module = ParetoModule(
-        condition(_network(kind), 2), OBJECTIVES, reference=(9, 9), groups=4, rays=3
+        condition(_network(kind), 2), OBJECTIVES, reference=(9, 9), rays_per_batch=4, rays=3
     )
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
     trainer = lightning.Trainer(
@@ -125,7 +125,7 @@ def test_it_trains_in_fit(kind: str, tmp_path: Path) -> None:
         input_shape=(LENGTH,),
         outputs={"logits": WORDS},
     )
-    settings = {"batch_size": 16, "groups": 4, "rays": 3}
+    settings = {"batch_size": 16, "rays_per_batch": 4, "rays": 3}
     model = condition(_network(kind), 2)
     run = fit(
         problem, model=model, epochs=2, settings=settings, engine="eager", out=tmp_path / "run"

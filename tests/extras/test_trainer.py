@@ -82,7 +82,7 @@ def _model(seed: int = 5, *, dropout: float = 0.0, preset: str = "paper") -> nn.
 
 def _trainer(folder: Path, model: nn.Module | None = None, **given: Any) -> ParetoTrainer:
     own = {"objectives", "method", "rays", "optimizers", "metrics", "train_dataset", "eval_dataset"}
-    own |= {"settings", "groups", "ranks", "reference", "preset", "compute_metrics"}
+    own |= {"settings", "rays_per_batch", "ranks", "reference", "preset", "compute_metrics"}
     quiet = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, "save_strategy": "no"}
     args = {key: value for key, value in given.items() if key not in own}
     rest = {key: value for key, value in given.items() if key in own}
@@ -324,7 +324,7 @@ def test_columns_are_inputs_or_targets_and_labels_is_label(tmp_path: Path) -> No
         max_steps=3,
         train_dataset=rows,
         eval_dataset=rows,
-        groups=4,
+        rays_per_batch=4,
     )
     trainer.train()
     assert {"eval_hypervolume", "eval_sense", "eval_tone"} <= trainer.evaluate().keys()

@@ -48,7 +48,7 @@ def _batch() -> Batch:
 
 
 def _make(model: nn.Module, method: str | Method | None = "cosmos", **given: Any) -> LossWeighting:
-    rest: dict[str, Any] = {"settings": None, "targets": (), "groups": 1, "ranks": "differ"}
+    rest: dict[str, Any] = {"settings": None, "targets": (), "rays_per_batch": 1, "ranks": "differ"}
     rest |= {"preset": "paper", "seed": 1, "objectives": OBJECTIVES}
     return LossWeighting(model, method=method, **(rest | given))
 
@@ -57,15 +57,15 @@ def _gradients(model: nn.Module, total: Tensor) -> list[Tensor]:
     return list(torch.autograd.grad(total, list(model.parameters()), materialize_grads=True))
 
 
-@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("rays_per_batch", [1, 3])
 @pytest.mark.parametrize("own", [False, True], ids=["conditioned", "own"])
-def test_the_gradient_is_that_of_the_cosmos_loss(own: bool, groups: int) -> None:
+def test_the_gradient_is_that_of_the_cosmos_loss(own: bool, rays_per_batch: int) -> None:
     model, batch = _model(own), _batch()
-    weighting = _make(model, Cosmos(penalty=2.0), groups=groups)
+    weighting = _make(model, Cosmos(penalty=2.0), rays_per_batch=rays_per_batch)
     weighed = weighting(model, batch, epoch=0, position=(0, 5))
-    size = B // groups
+    size = B // rays_per_batch
     terms = []
-    for at, ray in enumerate(weighting.draw_rays((0, 5), 0, groups)):
+    for at, ray in enumerate(weighting.draw_rays((0, 5), 0, rays_per_batch)):
         share = slice(at * size, (at + 1) * size)
         outputs = model(batch.inputs[share], ray)  # type: ignore[index]
         losses = [(outputs - batch.targets[name][share]).square().mean() for name in ("a", "b")]
@@ -76,13 +76,13 @@ def test_the_gradient_is_that_of_the_cosmos_loss(own: bool, groups: int) -> None
 
 
 @pytest.mark.parametrize("method", [Cosmos(penalty=0.5), Linear(), Epo()], ids=lambda m: str(m)[:4])
-@pytest.mark.parametrize("groups", [1, 2])
-def test_it_is_a_step_of_our_own_loop(method: Method, groups: int) -> None:
+@pytest.mark.parametrize("rays_per_batch", [1, 2])
+def test_it_is_a_step_of_our_own_loop(method: Method, rays_per_batch: int) -> None:
     model, batch = _model(False), _batch()
-    weighting = _make(model, method, groups=groups)
+    weighting = _make(model, method, rays_per_batch=rays_per_batch)
     weighed = weighting(model, batch, epoch=0, position=(0, 0))
     step = make_step(model, OBJECTIVES, method)
-    rays = weighting.draw_rays((0, 0), 0, groups)
+    rays = weighting.draw_rays((0, 0), 0, rays_per_batch)
     expected = step(dict(model.named_parameters()), batch, rays, method.init(J))
     torch.testing.assert_close(weighed.losses, expected.losses.mean(dim=0))
     found = dict(zip(expected.gradients, _gradients(model, weighed.total), strict=True))
@@ -94,15 +94,15 @@ def test_it_is_a_step_of_our_own_loop(method: Method, groups: int) -> None:
 
 
 @pytest.mark.parametrize("method", [Cosmos(penalty=0.5), Linear()], ids=["cosmos", "linear"])
-@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("rays_per_batch", [1, 3])
 @pytest.mark.parametrize("own", [False, True], ids=["conditioned", "own"])
 def test_both_loops_have_the_same_gradient_to_the_bit(
-    method: Method, groups: int, own: bool
+    method: Method, rays_per_batch: int, own: bool
 ) -> None:
     model, batch = _model(own), _batch()
-    weighting = _make(model, method, groups=groups)
+    weighting = _make(model, method, rays_per_batch=rays_per_batch)
     weighed = weighting(model, batch, epoch=0, position=(0, 3))
-    rays = weighting.draw_rays((0, 3), 0, groups)
+    rays = weighting.draw_rays((0, 3), 0, rays_per_batch)
     parameters = dict(model.named_parameters())
     expected = make_step(model, OBJECTIVES, method)(parameters, batch, rays, method.init(J))
     found = dict(zip(parameters, _gradients(model, weighed.total), strict=True))
@@ -114,7 +114,7 @@ def test_both_loops_have_the_same_gradient_to_the_bit(
 
 
 def _usual(model: nn.Module, **given: Any) -> LossWeighting:
-    return _make(model, None, **{"preset": "default", "groups": None} | given)
+    return _make(model, None, **{"preset": "default", "rays_per_batch": None} | given)
 
 
 def test_what_is_not_said_is_the_presets() -> None:
@@ -142,7 +142,7 @@ def test_a_batch_has_four_rays_and_the_papers_one() -> None:
     model, seen = _model(False), []
     model.register_forward_pre_hook(lambda _, given: seen.append(len(given[1])))
     _usual(model)(model, _batch(), epoch=0, position=(0, 0))
-    _make(model, groups=None)(model, _batch(), epoch=0, position=(0, 0))
+    _make(model, rays_per_batch=None)(model, _batch(), epoch=0, position=(0, 0))
     assert seen == [4, 1]
 
 
@@ -161,7 +161,7 @@ class Times(MeanSquaredError):  # noqa: N818
 def test_a_loss_in_another_unit_has_the_same_gradient(method: Method | None) -> None:
     model, found = _model(False), []
     for factor in (1.0, 1024.0):
-        weighting = _make(model, method, preset="default", groups=None)
+        weighting = _make(model, method, preset="default", rays_per_batch=None)
         weighting.objectives = (OBJECTIVES[0], Times(factor, name="b"))
         for at in range(2):  # the scale is the first batch's
             weighed = weighting(model, _batch(), epoch=0, position=(0, at))
@@ -225,10 +225,10 @@ def test_processes_agree_on_scales() -> None:
 # ---------------------------------------------------------------- whatever the preset
 
 
-def test_a_batch_that_cannot_be_shared_equally_has_fewer_groups() -> None:
+def test_a_batch_that_cannot_be_shared_equally_has_fewer_rays() -> None:
     model, seen = _model(False), []
     model.register_forward_pre_hook(lambda _, given: seen.append(len(given[1])))
-    weighting = _make(model, groups=8)
+    weighting = _make(model, rays_per_batch=8)
     weighting(model, _batch(), epoch=0, position=(0, 0))
     assert seen == [4]  # of 12 samples
 
@@ -354,11 +354,11 @@ def test_losses_a_method_cannot_weigh_are_refused_on_the_first_batch() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"groups": 0}, "`groups`.*at least 1"),
+        ({"rays_per_batch": 0}, "`rays_per_batch`.*at least 1"),
         ({"seed": -1}, "`seed` must be a whole number"),
         ({"seed": 1.5}, "`seed` must be a whole number"),
     ],
-    ids=["groups", "negative", "fraction"],
+    ids=["rays_per_batch", "negative", "fraction"],
 )
 def test_settings_out_of_range(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):

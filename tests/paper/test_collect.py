@@ -207,7 +207,10 @@ def test_what_the_paper_does_not_print_is_not_compared(tmp_path: Path) -> None:
 
 
 def test_variations_are_for_each_other_but_faces_are_compared_as_they_are(tmp_path: Path) -> None:
-    for name, settings in (("figure_ablation", {"penalty": 9.0}), ("celeba_small", {"groups": 8})):
+    for name, settings in (
+        ("figure_ablation", {"penalty": 9.0}),
+        ("celeba_small", {"rays_per_batch": 8}),
+    ):
         recipe = load_recipe(name)
         cell = dataclasses.replace(recipe.experiments[0], settings=settings, seeds=(1,))
         told(cell, tmp_path)
@@ -235,7 +238,11 @@ CASES: list[tuple[Experiment, dict[str, Any], str]] = [
         {"backbone": {"name": "efficientnet", "settings": {"weights": "random"}}},
         "random weights",
     ),
-    (Experiment("celeba_hard", "cosmos", settings={"groups": 8}), {}, "settings that differ"),
+    (
+        Experiment("celeba_hard", "cosmos", settings={"rays_per_batch": 8}),
+        {},
+        "settings that differ",
+    ),
 ]
 
 

@@ -90,7 +90,7 @@ def test_the_study_takes_one_ingredient_away_at_a_time() -> None:
     taken = {tuple(cell.settings) for cell in ours if cell.problem == "multi_mnist"}
     assert taken == {
         *((), ("rank",), ("weight_decay",), ("schedule", "warmup"), ("average",)),
-        *(("stratified", "groups"), ("scale_losses",), ("calibrate",)),
+        *(("stratified", "rays_per_batch"), ("scale_losses",), ("calibrate",)),
     }
     tables = [cell for cell in recipe.experiments if cell.problem in FAIR]
     assert {cell.settings["fairness"] for cell in tables} == {"demographic_parity"}
@@ -366,10 +366,10 @@ def test_a_cell_belongs_to_one_grid(tmp_path: Path) -> None:
 
 
 def test_settings_of_problem_network_and_training_are_known(tmp_path: Path) -> None:
-    settings = "[grid.settings]\ncopies = 2\nkernel = 9\nepochs = 3\ngroups = 2\n"
+    settings = "[grid.settings]\ncopies = 2\nkernel = 9\nepochs = 3\nrays_per_batch = 2\n"
     text = GOOD.replace('"toy_convex"', '"multi_digits"') + settings
     cell = _written(tmp_path, text).experiments[0]
-    assert cell.settings == {"copies": 2, "kernel": 9, "epochs": 3, "groups": 2}
+    assert cell.settings == {"copies": 2, "kernel": 9, "epochs": 3, "rays_per_batch": 2}
 
 
 def test_an_unknown_recipe_and_a_file_that_is_none(tmp_path: Path) -> None:

@@ -10,24 +10,30 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto import Alpha, sample_rays, stratified_rays
 
 
-def _draw(steps: int, groups: int, objectives: int, alpha: Alpha = 0.5, seed: int = 3) -> Tensor:
+def _draw(
+    steps: int, rays_per_batch: int, objectives: int, alpha: Alpha = 0.5, seed: int = 3
+) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
-    rays = stratified_rays(steps, groups, objectives, alpha=alpha, generator=generator)
-    assert rays.shape == (steps * groups, objectives)
+    rays = stratified_rays(steps, rays_per_batch, objectives, alpha=alpha, generator=generator)
+    assert rays.shape == (steps * rays_per_batch, objectives)
     assert rays.dtype == torch.float32
     return rays
 
 
-@pytest.mark.parametrize("groups", [1, 2, 8])
+@pytest.mark.parametrize("rays_per_batch", [1, 2, 8])
 @pytest.mark.parametrize("alpha", [0.2, (0.5, 1.5)])
-def test_of_two_objectives_every_stratum_of_a_step_has_its_ray(groups: int, alpha: Alpha) -> None:
-    rays = _draw(200, groups, 2, alpha).double().numpy()
+def test_of_two_objectives_every_stratum_of_a_step_has_its_ray(
+    rays_per_batch: int, alpha: Alpha
+) -> None:
+    rays = _draw(200, rays_per_batch, 2, alpha).double().numpy()
     a, b = (alpha, alpha) if isinstance(alpha, float) else alpha
-    shares = stats.beta.cdf(rays[:, 0], a, b).reshape(200, groups)
-    strata = np.clip(np.floor(groups * shares + 1e-4 * (shares - 0.5)), 0, groups - 1)
-    assert (np.sort(strata, axis=1) == np.arange(groups)).mean() > 0.99  # but for rounding
+    shares = stats.beta.cdf(rays[:, 0], a, b).reshape(200, rays_per_batch)
+    strata = np.clip(
+        np.floor(rays_per_batch * shares + 1e-4 * (shares - 0.5)), 0, rays_per_batch - 1
+    )
+    assert (np.sort(strata, axis=1) == np.arange(rays_per_batch)).mean() > 0.99  # but for rounding
     orders = {tuple(row) for row in strata}
-    assert len(orders) > (1 if groups > 1 else 0)  # and in no fixed order
+    assert len(orders) > (1 if rays_per_batch > 1 else 0)  # and in no fixed order
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 5.0])
@@ -51,18 +57,19 @@ def test_an_alpha_for_each_objective_gives_its_mean() -> None:
     torch.testing.assert_close(mean, torch.tensor(alpha) / 2, atol=0.01, rtol=0)
 
 
-@pytest.mark.parametrize("groups", [2, 8, 16])
+@pytest.mark.parametrize("rays_per_batch", [2, 8, 16])
 @pytest.mark.parametrize("objectives", [2, 3, 5])
-def test_the_mean_of_a_step_varies_less(objectives: int, groups: int) -> None:
+def test_the_mean_of_a_step_varies_less(objectives: int, rays_per_batch: int) -> None:
     steps = 500
-    spread = _draw(steps, groups, objectives)
-    alone = sample_rays(steps * groups, objectives, alpha=0.5, generator=3)
+    spread = _draw(steps, rays_per_batch, objectives)
+    alone = sample_rays(steps * rays_per_batch, objectives, alpha=0.5, generator=3)
     one, two = (
-        rays.reshape(steps, groups, objectives).mean(dim=1).var(dim=0) for rays in (spread, alone)
+        rays.reshape(steps, rays_per_batch, objectives).mean(dim=1).var(dim=0)
+        for rays in (spread, alone)
     )
     assert (one < 0.9 * two).all()
     if objectives == 2:
-        assert (one < 2 / groups * two).all()
+        assert (one < 2 / rays_per_batch * two).all()
 
 
 def test_a_seed_gives_its_rays_and_one_objective_gives_ones() -> None:
@@ -80,7 +87,9 @@ def test_extreme_parameters_give_rays(alpha: Alpha) -> None:
 
 
 def test_mistakes_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="`groups` and `objectives` must be at least 1"):
+    with pytest.raises(
+        ConfigurationError, match="`rays_per_batch` and `objectives` must be at least 1"
+    ):
         _draw(3, 0, 2)
     with pytest.raises(ConfigurationError, match="`alpha`"):
         _draw(3, 2, 2, alpha=-1.0)

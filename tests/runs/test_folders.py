@@ -49,7 +49,7 @@ def test_a_free_name_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_micro_batches_serve_methods_with_one_ray_for_each_network(tmp_path: Path) -> None:
     settings = {"batch_size": 60, "rays": 3}
-    small = settings | {"groups": 4, "accumulate": 4}
+    small = settings | {"rays_per_batch": 4, "accumulate": 4}
     whole, parts = (
         fit(
             "toy_convex",

@@ -33,7 +33,7 @@ def _go(out: Path, method: str, **changes: Any) -> Run:
         {} if {"model", "backbone"} & set(changes) else {"hidden": (6,)}
     )
     if method not in SINGLE:
-        given["settings"] |= {"groups": 2}
+        given["settings"] |= {"rays_per_batch": 2}
     run: Run = fit(
         changes.pop("problem", "toy_convex"),
         preset="paper",

@@ -37,7 +37,7 @@ from paretocosmos.training.fit import Progress, fit
 # Short batches, several rays, and a validation that is not in every epoch.
 SETTINGS: dict[str, Any] = {
     "batch_size": 200,
-    "groups": 4,
+    "rays_per_batch": 4,
     "evaluate_every": 2,
     "milestones": (3,),
 }

@@ -117,7 +117,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         r"must be names, found \[Cosmos.*`package\.module:Name`",
     ),
     "a class": ({"methods": ["uniform", Cosmos]}, "`methods` must be names, found"),
-    "groups of one": ({"settings": {"uniform.groups": 2}}, "^uniform: `groups` sets several rays"),
+    "rays_per_batch of one": (
+        {"settings": {"uniform.rays_per_batch": 2}},
+        "^uniform: `rays_per_batch` sets several rays",
+    ),
     "seeds twice": ({"seeds": [1, 1]}, "`seeds` must be different whole numbers"),
     "second seed": ({"seeds": [1, -1]}, "`seed` must be at least 0.*found -1"),
     "engine": ({"engine": "eagre"}, "did you mean `eager`"),

@@ -52,7 +52,7 @@ RESULTS = ("front.json", "front_val.json", "model.safetensors")
 SETTLED = {
     "alpha": 1.0,
     "batch_size": 64,
-    "groups": 8,
+    "rays_per_batch": 8,
     "hidden": (32, 32),
     "learning_rate": 1e-2,
     "milestones": (60, 80),
@@ -144,12 +144,15 @@ def test_the_penalty_finds_the_inside_of_a_concave_front(train: Callable[..., Ru
     "settings",
     [
         {"batch_size": 200},  # 200, 200 and a short batch of 112
-        {"batch_size": 100, "groups": 5},  # of the last 12 samples, 10 can be shared by five rays
-        {"batch_size": 100, "groups": 20},  # the last 12 are too few for twenty
+        {
+            "batch_size": 100,
+            "rays_per_batch": 5,
+        },  # of the last 12 samples, 10 can be shared by five rays
+        {"batch_size": 100, "rays_per_batch": 20},  # the last 12 are too few for twenty
         {"batch_size": 256, "milestones": (1, 2), "decay": 0.1, "learning_rate": 0.01},
         {"batch_size": 256, "weight_decay": 0.1, "penalty": 3.0, "alignment": "inverse"},
     ],
-    ids=["short batch", "groups", "many groups", "milestones", "decay and penalty"],
+    ids=["short batch", "rays_per_batch", "many rays_per_batch", "milestones", "decay and penalty"],
 )
 @pytest.mark.parametrize("engine", ["eager", "traced"])
 def test_it_is_the_textbook_loop(
@@ -163,7 +166,7 @@ def test_it_is_the_textbook_loop(
     model = plan_of(seed=seed).model
     batch = problem.split("train")
     assert isinstance(batch.inputs, Tensor)
-    groups, size = settings.get("groups", 1), settings["batch_size"]
+    rays_per_batch, size = settings.get("rays_per_batch", 1), settings["batch_size"]
     rate, decay = settings.get("learning_rate", 1e-3), settings.get("weight_decay", 0.0)
     optimiser = torch.optim.Adam(model.parameters(), lr=rate, weight_decay=decay)
     generator = torch.Generator().manual_seed(seed)
@@ -172,14 +175,14 @@ def test_it_is_the_textbook_loop(
             optimiser.param_groups[0]["lr"] *= settings["decay"]
         order = torch.randperm(512, generator=generator)
         starts = range(0, 512, size)
-        rays = sample_rays(len(starts) * groups, 2, alpha=0.5, generator=generator)
+        rays = sample_rays(len(starts) * rays_per_batch, 2, alpha=0.5, generator=generator)
         for at, start in enumerate(starts):
             chosen = order[start : start + size]
-            share = len(chosen) // groups
+            share = len(chosen) // rays_per_batch
             if share == 0:
                 continue
             total = torch.zeros(())
-            for g, ray in enumerate(rays[at * groups : (at + 1) * groups]):
+            for g, ray in enumerate(rays[at * rays_per_batch : (at + 1) * rays_per_batch]):
                 mine = chosen[g * share : (g + 1) * share]
                 outputs = model(batch.inputs[mine], ray)
                 targets = {name: target[mine] for name, target in batch.targets.items()}
@@ -191,7 +194,7 @@ def test_it_is_the_textbook_loop(
                     alignment=settings.get("alignment", "ray"),
                 )
             optimiser.zero_grad()
-            (total / groups).backward()
+            (total / rays_per_batch).backward()
             optimiser.step()
     found = run.model.state_dict()
     for name, expected in model.state_dict().items():
@@ -214,7 +217,7 @@ class Own(nn.Module):
 
 @pytest.mark.parametrize("own", [False, True])
 def test_the_same_seed_gives_the_same_bits(train: Callable[..., Run], own: bool) -> None:
-    given: dict[str, Any] = {"model": Own()} if own else {"settings": {"groups": 4}}
+    given: dict[str, Any] = {"model": Own()} if own else {"settings": {"rays_per_batch": 4}}
     one = train(**given)
     torch.manual_seed(99)  # the caller's generator has no say, not even in dropout
     torch.rand(7)
@@ -224,7 +227,7 @@ def test_the_same_seed_gives_the_same_bits(train: Callable[..., Run], own: bool)
     assert train(**given, seed=2).front != one.front
 
 
-@pytest.mark.parametrize("settings", [{}, {"batch_size": 200, "groups": 4, "penalty": 2.0}])
+@pytest.mark.parametrize("settings", [{}, {"batch_size": 200, "rays_per_batch": 4, "penalty": 2.0}])
 def test_the_engine_does_not_change_a_bit(
     train: Callable[..., Run], settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,7 +258,7 @@ def digits() -> ImageProblem:
     return dataclasses.replace(problem, spec=None, reference=(3.0, 3.0))
 
 
-IMAGES: dict[str, Any] = {"batch_size": 40, "groups": 4, "rays": 5, "weight_decay": 0.01}
+IMAGES: dict[str, Any] = {"batch_size": 40, "rays_per_batch": 4, "rays": 5, "weight_decay": 0.01}
 
 
 @pytest.mark.parametrize("pixels", ["0..1", "0..255"])

@@ -24,7 +24,7 @@ from paretocosmos.types import Batch
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{FindingWarning.__module__}.FindingWarning")
 EPOCHS = 3
-SETTINGS: dict[str, Any] = {"groups": 2, "rays": 3, "calibrate": False, "evaluate_every": 1}
+SETTINGS: dict[str, Any] = {"rays_per_batch": 2, "rays": 3, "calibrate": False, "evaluate_every": 1}
 
 
 def _fit(problem: DataProblem, out: Path, **given: Any) -> Run:
@@ -118,7 +118,7 @@ def test_a_loader_for_each_objective_trains(tmp_path: Path) -> None:
     assert all(after[name] < before[name] for name in ("sign", "size"))
     loaders = {
         "sign": DataLoader(Task(24, "label"), batch_size=8, shuffle=True),
-        "size": DataLoader(Task(10, "mean", 2), batch_size=5),  # 4 samples: groups divide it
+        "size": DataLoader(Task(10, "mean", 2), batch_size=5),  # 4 samples: two rays share it
     }
     assert np.isfinite(_fit(problem_of(loaders), tmp_path / "2").front.values).all()
 
@@ -150,7 +150,10 @@ def _batch(**changes: Tensor) -> dict[str, Tensor]:
         (_batch(image=torch.full((8, 2, 3, 3), math.nan)), "batch 2 .* NaN in its inputs"),
         (_batch(label=torch.full((8,), 2)), "labels of `label` must be 0 to 1.*found 2 in "),
         (_batch(label=torch.full((8,), -1)), "ignore_index=-1"),
-        ({name: part[:1] for name, part in _batch().items()}, "fewer samples than the 2 `groups`"),
+        (
+            {name: part[:1] for name, part in _batch().items()},
+            "fewer samples than the 2 `rays_per_batch`",
+        ),
     ],
 )
 def test_a_batch_unlike_the_first_is_refused(

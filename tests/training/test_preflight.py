@@ -101,7 +101,7 @@ def test_groups_reach_a_plain_network_as_one_ray_per_sample(tmp_path: Path) -> N
         "toy_convex",
         preset="paper",
         model=Counting(),
-        settings={"groups": 4},
+        settings={"rays_per_batch": 4},
         epochs=1,
         out=tmp_path / "run",
     )

@@ -46,7 +46,12 @@ def digits() -> Problem:
 
 
 # Small enough to be stacked on a CPU; batches of two sizes and a validation now and then.
-SETTINGS: dict[str, Any] = {"hidden": (8,), "batch_size": 200, "groups": 4, "evaluate_every": 2}
+SETTINGS: dict[str, Any] = {
+    "hidden": (8,),
+    "batch_size": 200,
+    "rays_per_batch": 4,
+    "evaluate_every": 2,
+}
 
 
 def _go(out: Path, problem: str | Problem = "toy_convex", **changes: Any) -> list[Run]:
@@ -125,12 +130,17 @@ def test_a_stack_of_tables_is_each_alone_after_twenty_steps(
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("rays_per_batch", [1, 4])
 def test_a_stack_of_images_is_each_alone_after_twenty_steps(
-    digits: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: int
+    digits: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rays_per_batch: int
 ) -> None:
     # 195 images: nine batches of 20 and one of 15, of which four rays share 12; twice
-    settings: dict[str, Any] = {"batch_size": 20, "groups": groups, "rays": 5, "evaluate_every": 2}
+    settings: dict[str, Any] = {
+        "batch_size": 20,
+        "rays_per_batch": rays_per_batch,
+        "rays": 5,
+        "evaluate_every": 2,
+    }
     settings["reference"] = (3.0, 3.0)  # twenty steps are not enough for 2
     given: dict[str, Any] = {"epochs": 2, "precision": "fp64", "settings": settings}
     alone = _alone(tmp_path / "alone", digits, **given)
@@ -185,7 +195,7 @@ def test_what_does_not_stack_runs_one_after_another(tmp_path: Path, kind: str) -
 
 def test_a_backbone_of_torchs_own_layers_is_stacked(tmp_path: Path) -> None:
     given: dict[str, Any] = {"backbone": _layers(), "precision": "fp64"}
-    given["settings"] = {"batch_size": 200, "groups": 4}
+    given["settings"] = {"batch_size": 200, "rays_per_batch": 4}
     runs = _go(tmp_path / "together", **given)
     assert {run.record["seeds_together"] for run in runs} == {3}
     _near(runs, _alone(tmp_path / "alone", **given))

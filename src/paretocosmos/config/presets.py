@@ -28,7 +28,7 @@ __all__ = [
     "choose_method",
     "choose_network",
     "choose_preset",
-    "compute_loop_groups",
+    "choose_rays_per_batch",
     "compute_preset_settings",
     "get_loop_settings",
     "pick_batch_size",
@@ -78,7 +78,7 @@ _ALIGNED: dict[str, Any] = {
 # a strong pull to where a ray points does no harm, and the middle of a concave front needs it.
 # Methods that know no sizes take its values as they are.
 _FUNCTION: dict[str, Any] = {"penalty": 5.0, "least": 0.0, "scale_losses": False}
-_VECTORS: dict[str, Any] = {"learning_rate": 2e-3, "groups": 4}
+_VECTORS: dict[str, Any] = {"learning_rate": 2e-3, "rays_per_batch": 4}
 # The table size with the largest learning rate and the least decay. Below it both are scaled by
 # s = cbrt(rows / 30,000), at least 0.3, so that a network does not memorise 700 rows
 # (docs/decisions/network_for_tables.md). A small table takes at least half the steps.
@@ -87,7 +87,7 @@ _FULL_RATE_ROWS, _LEAST_SCALE, _LEAST_STEPS_SCALE = 30_000, 0.3, 0.5
 _LINEAR_PART_ROWS = 10_000
 # The fewest validation rows that select the best epoch of a table; with fewer, noise would.
 _SELECTION_ROWS = 500
-_IMAGES: dict[str, Any] = {"learning_rate": 4e-3, "groups": 8, "epochs": 30}
+_IMAGES: dict[str, Any] = {"learning_rate": 4e-3, "rays_per_batch": 8, "epochs": 30}
 # Too high against too low: both losses are in one unit, and a ray asks for the quantile or the
 # expectile of exactly its level, so that its weights must reach the losses unchanged.
 _LEVELS: dict[str, Any] = {"scale_losses": False, "calibrate": False, "floor": 0.0}
@@ -232,13 +232,13 @@ def compute_preset_settings(
         settings["least_epochs"] = epochs // 2
     # the samples of a function are all the same, so that each may have a ray of its own
     one_each = isinstance(problem, FunctionProblem)
-    groups = size if one_each else compute_loop_groups(preset, axes, size)
-    groups = 1 if single else groups
-    settings["groups"] = _read_int(user_settings, "accumulate") or groups
+    rays_per_batch = size if one_each else choose_rays_per_batch(preset, axes, size)
+    rays_per_batch = 1 if single else rays_per_batch
+    settings["rays_per_batch"] = _read_int(user_settings, "accumulate") or rays_per_batch
     gap = find_rate_gap(problem)
     if conditioning == "fairness_adjustment" and gap is not None:
         # its network is trained without rays: they enter the adjustment, which is fitted afterwards
-        settings |= {"groups": 1, "scale_losses": False, "sensitive_groups": gap.groups}
+        settings |= {"rays_per_batch": 1, "scale_losses": False, "sensitive_groups": gap.groups}
         if backbone == "tabular":
             settings["linear"] = rows <= _LINEAR_PART_ROWS
     return settings
@@ -293,7 +293,7 @@ def get_loop_settings(preset: str, objectives: Sequence[Objective] = ()) -> dict
     return _ALWAYS | _OWN_NETWORK | (_LEVELS if _trades_both_sides(objectives) else {})
 
 
-def compute_loop_groups(preset: str, axes: int, size: int) -> int:
+def choose_rays_per_batch(preset: str, axes: int, size: int) -> int:
     """Compute the number of rays in a batch.
 
     Args:
@@ -301,12 +301,12 @@ def compute_loop_groups(preset: str, axes: int, size: int) -> int:
         axes: axes of an input; 1 for a row of a table.
         size: samples in the batch, which the rays must divide.
 
-    >>> compute_loop_groups("default", 1, 64), compute_loop_groups("default", 3, 100)
+    >>> choose_rays_per_batch("default", 1, 64), choose_rays_per_batch("default", 3, 100)
     (4, 4)
     """
     if check_preset(preset) == "paper":
         return 1
-    return math.gcd((_VECTORS if axes == 1 else _IMAGES)["groups"], size)
+    return math.gcd((_VECTORS if axes == 1 else _IMAGES)["rays_per_batch"], size)
 
 
 def _predicts_numbers(problem: Problem) -> bool:

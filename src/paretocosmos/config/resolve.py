@@ -274,10 +274,10 @@ def _check_together(
                 "`conditioning` out, or use a method for one network, such as `uniform`"
             )
     # micro-batches need a group each, all with the same ray here
-    if single and training.groups != training.accumulate:
+    if single and training.rays_per_batch != training.accumulate:
         raise ConfigurationError(
-            f"`groups` sets several rays per batch, found {training.groups}, but `{name}` has "
-            "one ray for each network: leave it out, or set it to `accumulate`, "
+            f"`rays_per_batch` sets several rays per batch, found {training.rays_per_batch}, but "
+            f"`{name}` has one ray for each network: leave it out, or set it to `accumulate`, "
             f"{training.accumulate}"
         )
 

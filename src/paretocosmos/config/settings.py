@@ -57,9 +57,9 @@ class Training:
         calibrate: at the end, move the ends of the simplex to where more weight on an objective
             stops paying off on validation; fronts then go from end to end.
         patience: stop after so many validations without an improvement; 0: never.
-        groups: rays per batch, each for an equal share of it; the paper draws one.
+        rays_per_batch: rays per batch, each for an equal share of it; the paper draws one.
         accumulate: micro-batches per batch, one after the other, to save memory; it must divide
-            `groups`, since each has rays of its own. The step is the same as without.
+            `rays_per_batch`, since each has rays of its own. The step is the same as without.
         evaluate_every: epochs between validations, by which the best epoch is selected.
         rays: even rays of a front, where one network serves all.
         reference: the reference point of the hypervolume; `None` for the problem's own.
@@ -79,7 +79,7 @@ class Training:
     scale_losses: bool = False
     calibrate: bool = False
     patience: Annotated[int, Ge(0)] = 0
-    groups: Positive = 1
+    rays_per_batch: Positive = 1
     accumulate: Positive = 1
     evaluate_every: Positive = 5
     rays: Annotated[int, Interval(ge=1, le=MOST)] = 25
@@ -92,14 +92,16 @@ class Training:
         if not all(math.isfinite(value) for value in self.reference or ()):
             mistakes.append(f"`reference` must be finite, found {self.reference}")
         # max(..., 1): a 0 is reported as out of bounds above, and must not raise ZeroDivisionError
-        if self.batch_size % max(self.groups, 1):
+        if self.batch_size % max(self.rays_per_batch, 1):
             mistakes.append(
-                f"`groups` must divide `batch_size`, found {self.groups} and {self.batch_size}"
+                f"`rays_per_batch` must divide `batch_size`, found {self.rays_per_batch} and "
+                f"{self.batch_size}"
             )
-        if self.groups % max(self.accumulate, 1):
+        if self.rays_per_batch % max(self.accumulate, 1):
             mistakes.append(
-                "`accumulate` must divide `groups`, since every micro-batch has rays of its own, "
-                f"found {self.accumulate} and {self.groups}: set groups={self.accumulate} too"
+                "`accumulate` must divide `rays_per_batch`, since a micro-batch has rays of its own, "
+                f"found {self.accumulate} and {self.rays_per_batch}: set "
+                f"rays_per_batch={self.accumulate} too"
             )
         if mistakes:
             raise ConfigurationError("; ".join(mistakes))

@@ -64,8 +64,8 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         metrics: further numbers that a front reports, by name.
         targets: those that your own objectives read beside their `target`.
         learning_rate: the largest one of the schedule; the preset's if `None`.
-        groups: rays per batch, each for an equal share of it; fewer where a batch cannot be shared
-            equally; the preset's if `None`.
+        rays_per_batch: rays per batch, each for an equal share of it; fewer where a batch cannot be
+            shared equally; the preset's if `None`.
         rays: how many even rays a front has, or rays ``[N, J]``.
         ranks: whether the rays of several processes ``"differ"``, or ``"agree"``: then the mean of
             their losses is weighted, as one process with the whole batch would.
@@ -88,7 +88,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         metrics: Mapping[str, Metric] | None = None,
         targets: Sequence[str] = (),
         learning_rate: float | None = None,
-        groups: int | None = None,
+        rays_per_batch: int | None = None,
         rays: Rays = 25,
         ranks: Ranks = "differ",
         seed: int = 1,
@@ -101,7 +101,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             method=method,
             settings=settings,
             targets=targets,
-            groups=groups,
+            rays_per_batch=rays_per_batch,
             ranks=ranks,
             seed=seed,
         )

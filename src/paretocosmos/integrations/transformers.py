@@ -59,7 +59,8 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         settings: of a method given by name; the others are the preset's.
         metrics: further numbers that a front reports, by name.
         targets: those that your own objectives read beside their `target`.
-        groups: rays per batch, fewer if a batch cannot be shared equally; the preset's if `None`.
+        rays_per_batch: rays per batch, fewer if a batch cannot be shared equally; the preset's if
+            `None`.
         rays: how many even rays a front has, or rays ``[N, J]``.
         ranks: whether the rays of several processes ``"differ"``, or ``"agree"``: then the mean of
             their losses is weighted, as one process with the whole batch would.
@@ -88,7 +89,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         settings: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Metric] | None = None,
         targets: Sequence[str] = (),
-        groups: int | None = None,
+        rays_per_batch: int | None = None,
         rays: Rays = 25,
         ranks: Ranks = "differ",
         train_dataset: Any = None,
@@ -106,7 +107,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             method=method,
             settings=settings,
             targets=targets,
-            groups=groups,
+            rays_per_batch=rays_per_batch,
             ranks=ranks,
             seed=args.seed,
         )

@@ -19,7 +19,7 @@ from paretocosmos.config.plan import build_checked
 from paretocosmos.config.presets import (
     check_preset,
     choose_method,
-    compute_loop_groups,
+    choose_rays_per_batch,
     get_loop_settings,
 )
 from paretocosmos.config.settings import Training, get_pairs, get_spec_name, split_settings
@@ -175,7 +175,7 @@ class WeightedBatch(NamedTuple):
 
     Attributes:
         total: the scalar to back-propagate; its gradient is the method's, its value means little.
-        losses: ``[J]``, without gradient, the mean over the ray groups.
+        losses: ``[J]``, without gradient, the mean over the rays.
         outputs: the network's; those for the first objective if each has a loader.
         samples: the size of the batch.
     """
@@ -207,7 +207,7 @@ class LossWeighting:
         method: how losses become weights, or its name; the preset's if `None`.
         settings: of a method by name.
         targets: those that the caller's own objectives read beside their `target`.
-        groups: rays per batch, each for an equal share of it; the preset's if `None`.
+        rays_per_batch: rays per batch, each for an equal share of it; the preset's if `None`.
         ranks: ``"differ"`` if each of several processes draws rays of its own, else ``"agree"``.
         seed: of the rays.
     """
@@ -221,21 +221,26 @@ class LossWeighting:
         method: str | Method | None,
         settings: Mapping[str, Any] | None,
         targets: Sequence[str],
-        groups: int | None,
+        rays_per_batch: int | None,
         ranks: Ranks,
         seed: int,
     ) -> None:
         self.objectives = check_objectives(objectives)
         self.method = build_method(method, settings, self.objectives, preset)
         check_model(model, len(self.objectives))
-        if groups is not None and groups < 1:
-            raise ConfigurationError(f"`groups` must be at least 1, found {groups}")
+        if rays_per_batch is not None and rays_per_batch < 1:
+            raise ConfigurationError(f"`rays_per_batch` must be at least 1, found {rays_per_batch}")
         if ranks not in get_args(Ranks):
             raise unknown("`ranks`", ranks, get_args(Ranks))
         if type(seed) is not int or seed < 0:
             raise ConfigurationError(f"`seed` must be a whole number of at least 0, found {seed!r}")
         self.targets = collect_target_names(self.objectives, targets)
-        self.preset, self.groups, self.ranks, self.seed = preset, groups, ranks, seed
+        self.preset, self.rays_per_batch, self.ranks, self.seed = (
+            preset,
+            rays_per_batch,
+            ranks,
+            seed,
+        )
         defaults = get_loop_settings(preset, self.objectives)
         self.training = Training(
             **split_settings(defaults, {"training": Training}, lenient=True)["training"]
@@ -259,13 +264,13 @@ class LossWeighting:
             for objective, value in zip(self.objectives, by_objective, strict=True)
         )
 
-    def draw_rays(self, position: Sequence[int], rank: int, groups: int) -> Tensor:
+    def draw_rays(self, position: Sequence[int], rank: int, count: int) -> Tensor:
         """Draw rays ``[G, J]`` of the batch at a position in the training, for one process."""
         # SeedSequence mixes the numbers, so that neighbouring batches have unrelated rays
         rank_entropy = [rank] if self.ranks == "differ" else []
         sequence = np.random.SeedSequence([self.seed, *position, *rank_entropy])
         generator = torch.Generator().manual_seed(int(sequence.generate_state(1)[0]))
-        return self.method.sample(len(self.objectives), groups, generator)
+        return self.method.sample(len(self.objectives), count, generator)
 
     def __call__(
         self,
@@ -293,9 +298,9 @@ class LossWeighting:
         network = model if network is None else network
         parameter = next(p for p in network.parameters() if p.is_floating_point())
         batches = self._require_batches(self.to_batches(data))
-        # the same rays for all loaders, so a number of groups that divides every batch
-        groups = math.gcd(*(self._count_groups(batch) for batch in batches))
-        rays = self.draw_rays(position, rank, groups).to(parameter.device)
+        # the same rays for all loaders, so a number of rays that divides every batch
+        count = math.gcd(*(self._count_rays(batch) for batch in batches))
+        rays = self.draw_rays(position, rank, count).to(parameter.device)
         readers = [self.objectives] if len(batches) == 1 else [(o,) for o in self.objectives]
         passes: list[_Forward] = []
         for objectives, batch in zip(readers, batches, strict=True):
@@ -308,7 +313,7 @@ class LossWeighting:
         # losses and weights are always float32: half precision loses small differences
         with torch.autocast(parameter.device.type, enabled=False):
             columns = [
-                compute_group_losses(p.objectives, to_float32(p.outputs), p.targets, groups)
+                compute_group_losses(p.objectives, to_float32(p.outputs), p.targets, count)
                 for p in passes
             ]
             losses = torch.cat(columns, dim=1)
@@ -324,7 +329,7 @@ class LossWeighting:
             divisors = None if scales is None else torch.where(scales > 0, scales, 1.0)
             gram = self._make_gram(losses, network)
             weights, after = compute_weights(
-                self.method, detached, rays, gram, state, divisors, groups=groups
+                self.method, detached, rays, gram, state, divisors, rays_in_step=count
             )
             # weights are constants (a method may differentiate through `losses` to find them)
             total = (weights.detach() * losses).sum()
@@ -368,10 +373,10 @@ class LossWeighting:
         scales = torch.where(before > 0, before, norms / share.clamp_min(1e-12))
         self.state[STATE_KEY], self._scaled = scales, bool((scales > 0).all())
 
-    def _count_groups(self, batch: Batch) -> int:
-        if self.groups is not None:
-            return math.gcd(len(batch), self.groups)
-        return compute_loop_groups(self.preset, first(batch.inputs).ndim - 1, len(batch))
+    def _count_rays(self, batch: Batch) -> int:
+        if self.rays_per_batch is not None:
+            return math.gcd(len(batch), self.rays_per_batch)
+        return choose_rays_per_batch(self.preset, first(batch.inputs).ndim - 1, len(batch))
 
     def _start_epoch(self, epoch: int, losses: Tensor) -> None:
         if self.epoch < 0:  # once, on the first losses: some methods need positive ones

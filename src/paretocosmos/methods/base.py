@@ -56,13 +56,13 @@ class Method(ABC):
         """Draw the rays of one step, ``[count, J]``."""
 
     def sample_steps(
-        self, objectives: int, steps: int, groups: int, generator: torch.Generator
+        self, objectives: int, steps: int, rays_per_batch: int, generator: torch.Generator
     ) -> Tensor:
         """Draw the rays of several steps, ``[steps * G, J]``, G for each.
 
         Override it if the rays of one step depend on each other: by default all are drawn at once.
         """
-        return self.sample(objectives, steps * groups, generator)
+        return self.sample(objectives, steps * rays_per_batch, generator)
 
     def init(self, objectives: int) -> State:
         """Return the state before the first step."""
@@ -156,11 +156,13 @@ class DirichletRays(Method):
         return sample_rays(count, objectives, alpha=self.alpha, generator=generator)
 
     def sample_steps(
-        self, objectives: int, steps: int, groups: int, generator: torch.Generator
+        self, objectives: int, steps: int, rays_per_batch: int, generator: torch.Generator
     ) -> Tensor:
         if not self.stratified:
-            return super().sample_steps(objectives, steps, groups, generator)
-        return stratified_rays(steps, groups, objectives, alpha=self.alpha, generator=generator)
+            return super().sample_steps(objectives, steps, rays_per_batch, generator)
+        return stratified_rays(
+            steps, rays_per_batch, objectives, alpha=self.alpha, generator=generator
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -265,7 +265,7 @@ TAIL = 37.0
 
 def stratified_rays(
     steps: int,
-    groups: int,
+    rays_per_batch: int,
     objectives: int,
     *,
     alpha: Alpha = 1.0,
@@ -282,7 +282,7 @@ def stratified_rays(
 
     Args:
         steps: how many.
-        groups: rays of a step, G.
+        rays_per_batch: rays of a step, G.
         objectives: entries in a ray, J.
         alpha: the Dirichlet parameter; one number, or one per objective.
         generator: a CPU generator.
@@ -294,19 +294,19 @@ def stratified_rays(
     >>> sorted((rays[:, 0] > 0.5).tolist())
     [False, True]
     """
-    if min(steps, groups, objectives) < 1:
+    if min(steps, rays_per_batch, objectives) < 1:
         raise ConfigurationError(
-            f"`steps`, `groups` and `objectives` must be at least 1, found {steps}, {groups} and "
-            f"{objectives}"
+            f"`steps`, `rays_per_batch` and `objectives` must be at least 1, found {steps}, "
+            f"{rays_per_batch} and {objectives}"
         )
     concentration = check_alpha(alpha, objectives)
-    shape = (steps, groups, objectives - 1)
+    shape = (steps, rays_per_batch, objectives - 1)
     # a random permutation of the G strata for each step and entry
     order = torch.rand(shape, generator=generator, dtype=torch.float64).argsort(dim=1)
     within = torch.rand(shape, generator=generator, dtype=torch.float64)
-    uniform = ((order + within) / groups).flatten(0, 1).numpy()
-    remaining = np.ones(steps * groups)
-    rays = np.empty((steps * groups, objectives))
+    uniform = ((order + within) / rays_per_batch).flatten(0, 1).numpy()
+    remaining = np.ones(steps * rays_per_batch)
+    rays = np.empty((steps * rays_per_batch, objectives))
     for j in range(objectives - 1):  # stick breaking, from the first objective on
         shares, logits = _tabulate_beta(concentration[j], sum(concentration[j + 1 :]))
         quantiles = np.interp(uniform[:, j], shares, logits)

@@ -171,7 +171,7 @@ def _check_content(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
             f"`{folder}` was written by another version ({version}), whose folders this one does "
             "not read: upgrade with `pip install --upgrade paretocosmos`, or use that version"
         )
-    check_record(record, folder / "run.json")
+    check_record(rename_record(record), folder / "run.json")
     return record
 
 

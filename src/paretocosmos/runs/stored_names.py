@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 # What a record names, by its role: the name now, by that of 0.2.
 NAMES = {"conditioning": {"tilt": "fairness_adjustment"}}
+# Settings of the training: the name now, by that of 0.2.
+SETTINGS = {"groups": "rays_per_batch"}
 # Settings that are gone, by a problem's family; data that they changed differs in its checksum.
 REMOVED_SETTINGS = {"celeba": ("partition", "skip")}
 # Tensors of a network: the name now, by that of 0.2.
@@ -16,13 +18,20 @@ TENSORS = {"path": "adjustment.multiplier_path"}
 
 def rename_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with the names of today; its hash is that of the record as it was written."""
-    return _rename_specs(record, NAMES)
+    return _rename_training(_rename_specs(record, NAMES), SETTINGS)
 
 
 def restore_names(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with the names of 0.2, for hashes that must stay what they were."""
     old = {role: {new: old for old, new in names.items()} for role, names in NAMES.items()}
-    return _rename_specs(record, old)
+    return _rename_training(_rename_specs(record, old), {v: k for k, v in SETTINGS.items()})
+
+
+def _rename_training(record: Mapping[str, Any], renames: Mapping[str, str]) -> dict[str, Any]:
+    training = record.get("training")
+    if not isinstance(training, dict):
+        return dict(record)
+    return {**record, "training": {renames.get(key, key): v for key, v in training.items()}}
 
 
 def drop_removed_settings(problem: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,10 +43,13 @@ def drop_removed_settings(problem: str, settings: Mapping[str, Any]) -> dict[str
 def _rename_specs(
     record: Mapping[str, Any], renames: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Any]:
-    specs = {role: record[role] for role in renames if record.get(role) is not None}
+    # what is no spec stays as it is: a damaged record is refused elsewhere
+    specs = {role: spec for role in renames if isinstance(spec := record.get(role), dict)}
+    names = {role: str(spec.get("name")) for role, spec in specs.items()}
     return dict(record) | {
-        role: {**spec, "name": renames[role].get(spec["name"], spec["name"])}
-        for role, spec in specs.items()
+        role: specs[role] | {"name": renames[role][name]}
+        for role, name in names.items()
+        if name in renames[role]
     }
 
 

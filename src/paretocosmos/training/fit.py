@@ -252,13 +252,14 @@ def _check_agreement(processes: Processes, plans: list[Plan]) -> None:
     if not processes.joined:
         return
     # whole groups go to a process: a group's losses have one ray
-    groups = plan.training.groups // plan.training.accumulate
-    if groups > 1 and groups % processes.count:
+    rays_per_batch = plan.training.rays_per_batch // plan.training.accumulate
+    if rays_per_batch > 1 and rays_per_batch % processes.count:
         least = processes.count * plan.training.accumulate
         error = ConfigurationError(
-            "`groups` per micro-batch must be 1 (the same ray for all processes) or a multiple of "
-            f"their number, {processes.count}, found {groups}: use groups={least}"
-        ).with_hint({"groups": least})
+            "`rays_per_batch` per micro-batch must be 1 (the same ray for all processes) or a "
+            f"multiple of their number, {processes.count}, found {rays_per_batch}: "
+            f"use rays_per_batch={least}"
+        ).with_hint({"rays_per_batch": least})
         error.shared = True  # all have the same settings, so that all raise it
         raise error
     settings = flatten_settings(plan.configuration.to_dict())
@@ -347,9 +348,9 @@ def _build_memory_error(device: torch.device) -> RunError:
             "network"
         ).with_hint({"batch_size": 64})
     return RunError(
-        "the GPU is out of memory; lower `batch_size`, use micro-batches (groups=4, accumulate=4) "
-        'or use device="cpu"'
-    ).with_hint({"batch_size": 64, "groups": 4, "accumulate": 4, "device": "cpu"})
+        "the GPU is out of memory; lower `batch_size`, use micro-batches (rays_per_batch=4, "
+        'accumulate=4) or use device="cpu"'
+    ).with_hint({"batch_size": 64, "rays_per_batch": 4, "accumulate": 4, "device": "cpu"})
 
 
 def _should_stack(plan: Plan, processes: Processes) -> bool:

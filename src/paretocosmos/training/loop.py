@@ -69,7 +69,7 @@ def make_training_source(plan: Plan, dtype: torch.dtype, processes: Processes) -
             plan.problem.objectives,
             device=plan.device,
             dtype=dtype,
-            groups=plan.training.groups,
+            rays_per_batch=plan.training.rays_per_batch,
             processes=processes,
         )
     return make_batch_source(
@@ -258,10 +258,10 @@ class Trainer:
             torch.cuda.reset_peak_memory_stats(plan.device)
         self.source = make_training_source(plan, self.dtype, self.processes)
         samples = len(self.source)
-        if samples < plan.training.groups:
+        if samples < plan.training.rays_per_batch:
             raise ConfigurationError(
-                f"`groups` must be at most the {samples} training samples, found "
-                f"{plan.training.groups}"
+                f"`rays_per_batch` must be at most the {samples} training samples, found "
+                f"{plan.training.rays_per_batch}"
             )
         labels = run_preflight(
             self.networks[0],
@@ -295,8 +295,8 @@ class Trainer:
     def _compute_smallest_part(self, samples: int) -> int:
         """Compute the samples in the smallest part of a batch that any process sees at once."""
         training, count = self.plan.training, self.processes.count
-        size, groups = training.batch_size, training.groups
-        batches = [min(size, samples), samples % size // groups * groups]
+        size, rays_per_batch = training.batch_size, training.rays_per_batch
+        batches = [min(size, samples), samples % size // rays_per_batch * rays_per_batch]
         micro_batches = [batch // training.accumulate for batch in batches if batch]
         # too few samples to share go to every process
         return min(size // count or size for size in micro_batches)

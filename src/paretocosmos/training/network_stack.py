@@ -126,7 +126,7 @@ def make_network_stack(
         method_state=_init_method_state(plans),
         source=source,
         batch_size=training.batch_size,
-        groups=training.groups,
+        rays_per_batch=training.rays_per_batch,
         loss_scales=loss_scales,
         buffers=list(model.buffers()),
         third_party=[

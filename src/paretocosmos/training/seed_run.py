@@ -270,7 +270,7 @@ class SeedRun:
     def draw_epoch(self, samples: int) -> list[tuple[Tensor, Tensor]]:
         """Draw each network's order ``[samples]`` and rays ``[steps * G, J]``, on the CPU."""
         training, objectives = self.plan.training, len(self.plan.problem.objectives)
-        count = -(-samples // training.batch_size) * training.groups
+        count = -(-samples // training.batch_size) * training.rays_per_batch
         draws = []
         for network in range(len(self.networks)):
             order = torch.randperm(samples, generator=self.generator)
@@ -278,7 +278,10 @@ class SeedRun:
                 rays = torch.full((count, objectives), 1 / objectives)
             elif self.fixed_rays is None:
                 rays = self.plan.method.sample_steps(
-                    objectives, count // training.groups, training.groups, self.generator
+                    objectives,
+                    count // training.rays_per_batch,
+                    training.rays_per_batch,
+                    self.generator,
                 )
             else:
                 rays = self.fixed_rays[network].expand(count, -1)

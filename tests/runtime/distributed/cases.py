@@ -62,9 +62,9 @@ def table(*, rows: int = ROWS, seed: int = 0) -> TabularProblem:
 CASES: dict[str, dict[str, Any]] = {
     "cosmos": {},  # a DEO is no mean over samples: shares of it do not add up
     "eager": {"engine": "eager"},
-    "groups": {"settings": {"groups": 6}},  # rays differ between processes
-    "accumulate": {"settings": {"groups": 6, "accumulate": 3}},
-    "one ray each": {"settings": {"groups": 2, "batch_size": 2}},
+    "rays_per_batch": {"settings": {"rays_per_batch": 6}},  # rays differ between processes
+    "accumulate": {"settings": {"rays_per_batch": 6, "accumulate": 3}},
+    "one ray each": {"settings": {"rays_per_batch": 2, "batch_size": 2}},
     "epo": {"method": "epo"},  # asks for gradients
     "mgda": {"method": "mgda"},
     "several networks": {"method": "single_task"},
@@ -93,7 +93,7 @@ def loaded(out: Path, *, rank: int = 0, count: int = 1) -> Run:
     problem = problem_of(
         loader, val=DataLoader(Pictures(13, 2), batch_size=4), test=Stream(130), workers=0
     )
-    settings = {"groups": 2, "rays": 3, "calibrate": False, "evaluate_every": 1}
+    settings = {"rays_per_batch": 2, "rays": 3, "calibrate": False, "evaluate_every": 1}
     torch.manual_seed(1)
     run: Run = fit(
         problem,

@@ -293,11 +293,11 @@ def test_what_all_refuse_is_said_once(tmp_path: Path, port: int) -> None:
 
 @pytest.mark.system
 def test_groups_that_cannot_be_shared(tmp_path: Path, port: int) -> None:
-    given = ("toy_convex", "--epochs", "1", "--out", "run", "--set", "groups=5")
+    given = ("toy_convex", "--epochs", "1", "--out", "run", "--set", "rays_per_batch=5")
     both = [_start(rank, port, tmp_path, *given, "--set", "batch_size=100") for rank in (0, 1)]
     (code, said), (other_code, other_said) = (one.ended() for one in both)
     assert (code, other_code) == (2, 2)
-    assert "groups=2" in said
+    assert "rays_per_batch=2" in said
     assert "error:" not in other_said  # torch may warn of a name that no server knows
 
 

@@ -41,7 +41,7 @@ pytestmark = [
 # 1,293 images: 40 batches of 32, one of 13. More than one graph of 32 steps.
 SETTINGS: dict[str, Any] = {
     "batch_size": 32,
-    "groups": 2,
+    "rays_per_batch": 2,
     "rays": 5,
     "evaluate_every": 1,
     "reference": (4.0, 4.0),
@@ -150,7 +150,7 @@ def test_half_precision_is_captured(digits: ImageProblem, tmp_path: Path) -> Non
 
 
 def test_learning_rates_reach_the_graph(tmp_path: Path) -> None:
-    settings = {"milestones": (1, 2), "learning_rate": 0.01, "batch_size": 64, "groups": 4}
+    settings = {"milestones": (1, 2), "learning_rate": 0.01, "batch_size": 64, "rays_per_batch": 4}
     eager, captured = (
         _go(
             tmp_path / engine,
@@ -169,11 +169,13 @@ def test_learning_rates_reach_the_graph(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- several seeds
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-def test_stacked_seeds_are_each_alone_after_twenty_steps(tmp_path: Path, groups: int) -> None:
+@pytest.mark.parametrize("rays_per_batch", [1, 2])
+def test_stacked_seeds_are_each_alone_after_twenty_steps(
+    tmp_path: Path, rays_per_batch: int
+) -> None:
     problem, seeds = few_digits(train=310), (1, 2, 3)
     given: dict[str, Any] = {"engine": "captured", "precision": "fp64"}
-    given["settings"] = SETTINGS | {"groups": groups}
+    given["settings"] = SETTINGS | {"rays_per_batch": rays_per_batch}
     runs = _go(tmp_path / "together", problem, seeds=seeds, **given)
     for run, seed in zip(runs, seeds, strict=True):
         alone = _go(tmp_path / f"alone-{seed}", problem, seed=seed, **given)
@@ -292,7 +294,7 @@ def _work(model: nn.Module, rate: float = 0.01) -> TrainState:
         method_state={},
         source=InMemory(Batch(*there)),
         batch_size=8,
-        groups=1,
+        rays_per_batch=1,
         buffers=list(model.buffers()),
     )
 
@@ -339,7 +341,7 @@ def test_peak_memory_holds_bytes_not_floats(digits: ImageProblem, tmp_path: Path
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    settings = SETTINGS | {"batch_size": 256, "groups": 1}
+    settings = SETTINGS | {"batch_size": 256, "rays_per_batch": 1}
     run = _go(tmp_path / "run", problem, epochs=1, engine="captured", settings=settings)
     assert run.record["engine"] == "captured"
     peak = torch.cuda.max_memory_allocated() - before

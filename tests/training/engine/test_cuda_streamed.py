@@ -34,7 +34,7 @@ pytestmark = [
 
 SETTINGS: dict[str, Any] = {
     "batch_size": 32,
-    "groups": 2,
+    "rays_per_batch": 2,
     "rays": 5,
     "evaluate_every": 1,
     "reference": (4.0, 4.0),
@@ -201,9 +201,11 @@ def test_in_single_precision_too(both: Both, digits: ImageProblem) -> None:
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-3)
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-def test_streamed_seeds_train_together(both: Both, digits: ImageProblem, groups: int) -> None:
-    settings = SETTINGS | {"groups": groups}
+@pytest.mark.parametrize("rays_per_batch", [1, 2])
+def test_streamed_seeds_train_together(
+    both: Both, digits: ImageProblem, rays_per_batch: int
+) -> None:
+    settings = SETTINGS | {"rays_per_batch": rays_per_batch}
     given: dict[str, Any] = {"settings": settings, "precision": "fp64", "seeds": (1, 2, 3)}
     for one, two in zip(*both(digits, engine="captured", **given), strict=True):
         assert two.record["seeds_together"] == 3
@@ -212,7 +214,7 @@ def test_streamed_seeds_train_together(both: Both, digits: ImageProblem, groups:
 
 
 def test_floats_are_streamed_and_become_doubles(both: Both) -> None:
-    settings = {"batch_size": 100, "groups": 4, "rays": 5}
+    settings = {"batch_size": 100, "rays_per_batch": 4, "rays": 5}
     _near(*both("toy_convex", settings=settings, engine="captured", precision="fp64"), atol=1e-8)
 
 

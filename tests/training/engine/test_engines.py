@@ -73,7 +73,7 @@ def _streamed(data: Batch) -> BatchSource:
 def _work(
     model: nn.Module,
     batch_size: int = 16,
-    groups: int = 2,
+    rays_per_batch: int = 2,
     samples: int = SAMPLES,
     feed: Callable[[Batch], BatchSource] = InMemory,
 ) -> TrainState:
@@ -90,7 +90,7 @@ def _work(
         method_state=dict(method.init(J)),
         source=feed(Batch(numbers[:, :FEATURES], {"a": numbers[:, 3:5], "b": numbers[:, 5:]})),
         batch_size=batch_size,
-        groups=groups,
+        rays_per_batch=rays_per_batch,
         buffers=list(model.buffers()),
     )
 
@@ -98,7 +98,7 @@ def _work(
 def _drawn(work: TrainState, epoch: int = 0) -> tuple[Tensor, Tensor]:
     draw, samples = torch.Generator().manual_seed(epoch), len(work.source)
     steps = -(-samples // work.batch_size)
-    rays = torch.rand(steps * work.groups, J, generator=draw).softmax(dim=-1)
+    rays = torch.rand(steps * work.rays_per_batch, J, generator=draw).softmax(dim=-1)
     return torch.randperm(samples, generator=draw), rays
 
 
@@ -251,24 +251,24 @@ def test_a_recording_is_prepared_for_both_sizes() -> None:
 
 
 CUTS = [
-    (samples, batch, groups)
-    for samples, batch, groups in itertools.product(
+    (samples, batch, rays_per_batch)
+    for samples, batch, rays_per_batch in itertools.product(
         (1, 5, 16, 70, 129, 1000), (1, 4, 16, 60), (1, 2, 4)
     )
-    if batch % groups == 0
+    if batch % rays_per_batch == 0
 ]
 
 
 @pytest.mark.parametrize("lead", [(), (3,)], ids=["alone", "stacked"])
-@pytest.mark.parametrize(("samples", "batch", "groups"), CUTS)
+@pytest.mark.parametrize(("samples", "batch", "rays_per_batch"), CUTS)
 def test_pieces_cover_the_epoch_once_and_in_order(
-    samples: int, batch: int, groups: int, lead: tuple[int, ...]
+    samples: int, batch: int, rays_per_batch: int, lead: tuple[int, ...]
 ) -> None:
     model = _plain()
-    work = _work(model, batch, groups, samples)
+    work = _work(model, batch, rays_per_batch, samples)
     order = torch.randperm(samples).expand(*lead, samples)
     steps = -(-samples // batch)
-    rays = torch.rand(*lead, steps * groups, J)
+    rays = torch.rand(*lead, steps * rays_per_batch, J)
     pieces = CudaGraphEngine(work)._split_epoch(order, rays)
     # step by step: what every piece holds is what the whole epoch holds, with its rays
     found = [step for index, ray, _ in pieces for step in work.split_epoch(index, ray)]
@@ -278,7 +278,7 @@ def test_pieces_cover_the_epoch_once_and_in_order(
         assert torch.equal(one[0], two[0])
         assert torch.equal(one[1], two[1])
     # streamed samples come step by step
-    alone = CudaGraphEngine(_work(model, batch, groups, samples, _streamed))._split_epoch(
+    alone = CudaGraphEngine(_work(model, batch, rays_per_batch, samples, _streamed))._split_epoch(
         order, rays
     )
     assert len(alone) == len(expected)
@@ -292,7 +292,7 @@ def test_pieces_cover_the_epoch_once_and_in_order(
     if pieces:
         joined = torch.cat([index for index, _, _ in pieces], dim=-1)
         assert torch.equal(joined, order[..., : joined.shape[-1]])
-        assert samples - joined.shape[-1] < groups
+        assert samples - joined.shape[-1] < rays_per_batch
 
 
 def test_a_deep_network_is_captured_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ from paretocosmos.types import Batch, Inputs, first
 
 IMAGES: dict[str, Any] = {
     "batch_size": 32,
-    "groups": 2,
+    "rays_per_batch": 2,
     "rays": 5,
     "evaluate_every": 1,
     "reference": (4.0, 4.0),
@@ -94,7 +94,7 @@ def test_streamed_images_train_the_same_network(
 
 @pytest.mark.parametrize("precision", ["tf32", "fp64"])
 def test_streamed_rows_train_the_same_network(both: Both, precision: str) -> None:
-    _same(*both("toy_convex", settings=TABLE | {"groups": 4}, precision=precision))
+    _same(*both("toy_convex", settings=TABLE | {"rays_per_batch": 4}, precision=precision))
 
 
 def test_streamed_seeds_train_together(both: Both) -> None:
@@ -105,7 +105,7 @@ def test_streamed_seeds_train_together(both: Both) -> None:
 
 
 def test_several_networks_share_one_feed(both: Both, digits: ImageProblem) -> None:
-    settings = {**IMAGES, "groups": 1}
+    settings = {**IMAGES, "rays_per_batch": 1}
     del settings["rays"]
     _same(*both(digits, method="single_task", settings=settings, epochs=1))
 

@@ -28,7 +28,7 @@ def _step(
     return StepResult(losses, gradients, {"seen": state["seen"] + 1, "same": state["same"]})
 
 
-def _work(batch_size: int = 8, groups: int = 2) -> TrainState:
+def _work(batch_size: int = 8, rays_per_batch: int = 2) -> TrainState:
     parameters = {"w": torch.ones(3)}
     return TrainState(
         step=_step,
@@ -37,36 +37,39 @@ def _work(batch_size: int = 8, groups: int = 2) -> TrainState:
         method_state={"seen": torch.zeros(()), "same": torch.ones(2)},
         source=InMemory(Batch(torch.arange(SAMPLES), {"y": torch.arange(SAMPLES) % 7})),
         batch_size=batch_size,
-        groups=groups,
+        rays_per_batch=rays_per_batch,
         buffers=[torch.zeros(2)],
     )
 
 
 @pytest.mark.parametrize("lead", [(), (3,)], ids=["alone", "stacked"])
 @pytest.mark.parametrize(
-    ("batch_size", "groups"), [(8, 1), (8, 2), (10, 5), (12, 4), (50, 1), (64, 8), (7, 7), (48, 3)]
+    ("batch_size", "rays_per_batch"),
+    [(8, 1), (8, 2), (10, 5), (12, 4), (50, 1), (64, 8), (7, 7), (48, 3)],
 )
-def test_an_epoch_is_cut_into_batches(batch_size: int, groups: int, lead: tuple[int, ...]) -> None:
+def test_an_epoch_is_cut_into_batches(
+    batch_size: int, rays_per_batch: int, lead: tuple[int, ...]
+) -> None:
     order = (
         torch.stack([torch.randperm(SAMPLES) for _ in range(3)])
         if lead
         else (torch.randperm(SAMPLES))
     )
     starts = range(0, SAMPLES, batch_size)
-    rays = torch.rand(*lead, len(starts) * groups, 2)
-    found = list(_work(batch_size, groups).split_epoch(order, rays))
+    rays = torch.rand(*lead, len(starts) * rays_per_batch, 2)
+    found = list(_work(batch_size, rays_per_batch).split_epoch(order, rays))
     expected = []
     for step, start in enumerate(starts):
         size = min(batch_size, SAMPLES - start)
-        size -= size % groups
+        size -= size % rays_per_batch
         if size:
-            ray = rays[..., step * groups : (step + 1) * groups, :]
+            ray = rays[..., step * rays_per_batch : (step + 1) * rays_per_batch, :]
             expected.append((order[..., start : start + size], ray))
     assert len(found) == len(expected)
     for one, two in zip(found, expected, strict=True):
         assert torch.equal(one[0], two[0])
         assert torch.equal(one[1], two[1])
-        assert one[0].shape[-1] % groups == 0
+        assert one[0].shape[-1] % rays_per_batch == 0
 
 
 def test_a_step_advances_everything_in_place() -> None:

@@ -337,7 +337,7 @@ class FromLoader:
         objectives: what is traded, by which batches are checked.
         device: where steps run.
         dtype: the type of floats there.
-        groups: rays per batch.
+        rays_per_batch: rays per batch.
         processes: those that share the steps.
     """
 
@@ -350,14 +350,14 @@ class FromLoader:
         *,
         device: torch.device,
         dtype: torch.dtype,
-        groups: int,
+        rays_per_batch: int,
         processes: Processes,
     ) -> None:
         self.device, self.waited = torch.device("cpu"), 0.0
         self.labels: dict[str, LabelRange] = {}
         self.checks = BatchChecks(source.where, objectives, self.labels)
         self._source, self._target, self._dtype = source, device, dtype
-        self._groups, self._processes = groups, processes
+        self._rays_per_batch, self._processes = rays_per_batch, processes
         self._where = source.where
         self._used = torch.cuda.Event() if device.type == "cuda" else None
         # a loader with its own sampler has divided the data already
@@ -408,17 +408,18 @@ class FromLoader:
         if self._processes.count > 1:
             return inputs, self._processes.gather(targets, samples)
         # groups of one batch must be of one size, since their losses are computed by one vmap
-        if any(len(task) % self._groups for task in named.values()):
+        if any(len(task) % self._rays_per_batch for task in named.values()):
             inputs, targets = map_tensors(self._trim, inputs), map_tensors(self._trim, targets)
-            if any(len(task) < self._groups for task in named.values()):
+            if any(len(task) < self._rays_per_batch for task in named.values()):
                 raise DataError(
                     f"batch {number} of {self._where} has fewer samples than the "
-                    f"{self._groups} `groups` of rays: make batches larger, or set `groups`"
+                    f"{self._rays_per_batch} `rays_per_batch`: make batches "
+                    "larger, or draw fewer rays"
                 )
         return inputs, targets
 
     def _trim(self, rows: Tensor) -> Tensor:
-        return rows[: len(rows) // self._groups * self._groups]
+        return rows[: len(rows) // self._rays_per_batch * self._rays_per_batch]
 
 
 def _to_device(tensor: Tensor, *, device: torch.device, dtype: torch.dtype) -> Tensor:

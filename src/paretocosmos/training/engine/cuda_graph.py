@@ -160,7 +160,7 @@ class CudaGraphEngine:
 
         Streamed samples come step by step, and so do those of a deep network.
         """
-        size, groups = self._state.batch_size, self._state.groups
+        size, rays_per_batch = self._state.batch_size, self._state.rays_per_batch
         deep = len(self._state.parameters) >= DEEP
         longest = STEPS if self._state.source.resident and not deep else 1
         full = order.shape[-1] // size
@@ -170,11 +170,13 @@ class CudaGraphEngine:
             steps = longest if full - start >= longest else 1
             stop = start + steps
             index = order[..., start * size : stop * size]
-            pieces.append((index, rays[..., start * groups : stop * groups, :], (size, steps)))
+            pieces.append(
+                (index, rays[..., start * rays_per_batch : stop * rays_per_batch, :], (size, steps))
+            )
             start = stop
         # every group of the short batch has as many samples
-        usable = (order.shape[-1] - full * size) // groups * groups
+        usable = (order.shape[-1] - full * size) // rays_per_batch * rays_per_batch
         if usable:
             rest = order[..., full * size : full * size + usable]
-            pieces.append((rest, rays[..., full * groups :, :], (usable, 1)))
+            pieces.append((rest, rays[..., full * rays_per_batch :, :], (usable, 1)))
         return pieces

@@ -25,7 +25,7 @@ class TrainState:
         method_state: the method's, changed in place.
         source: where batches come from, the same for all seeds.
         batch_size: samples per step and seed.
-        groups: rays per batch.
+        rays_per_batch: rays per batch.
         loss_scales: ``[..., J]``, by which losses are divided before they are weighted.
         buffers: what else a network may change during a step.
         third_party: what the step calls that is neither this package's nor torch's.
@@ -37,7 +37,7 @@ class TrainState:
     method_state: dict[str, Tensor]
     source: BatchSource
     batch_size: int
-    groups: int
+    rays_per_batch: int
     loss_scales: Tensor | None = None
     buffers: Sequence[Tensor] = ()
     third_party: Sequence[object] = ()
@@ -49,10 +49,12 @@ class TrainState:
         """
         steps = []
         for index, ray in zip(
-            order.split(self.batch_size, dim=-1), rays.split(self.groups, dim=-2), strict=True
+            order.split(self.batch_size, dim=-1),
+            rays.split(self.rays_per_batch, dim=-2),
+            strict=True,
         ):
             # groups must be of one size, since one vmap computes the losses of all
-            usable = index.shape[-1] // self.groups * self.groups
+            usable = index.shape[-1] // self.rays_per_batch * self.rays_per_batch
             if usable:
                 steps.append((index[..., :usable], ray))
         return steps

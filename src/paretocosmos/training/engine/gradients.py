@@ -64,7 +64,7 @@ class LossGradients:
             grads = torch.autograd.grad(self._losses, leaves, weights, materialize_grads=True)
             return dict(zip(self._leaves, self._sum_up(grads), strict=True))
         total = (weights.unsqueeze(-1) * self._rows).flatten(self._axes, -2).sum(dim=self._axes)
-        # groups and losses are summed; what is left, ``[..., P]``, is cut into parameters again
+        # rays and losses are summed; what is left, ``[..., P]``, is cut into parameters again
         leaves = [self._leaves[name] for name in self._row_names]
         pieces = total.split([math.prod(leaf.shape[self._axes :]) for leaf in leaves], dim=-1)
         shaped = (piece.reshape(leaf.shape) for piece, leaf in zip(pieces, leaves, strict=True))
@@ -145,7 +145,7 @@ class HypernetGradients:
     def gram(self) -> Tensor:
         """Compute the inner products ``[..., G, J, J]`` of the gradients of a group's losses."""
         features, emitted = self._emission
-        # a ray's losses depend on its own weights alone, so that groups need no pass each
+        # a ray's losses depend on its own weights alone, so that rays need no pass each
         rows = [
             torch.autograd.grad(loss.sum(), emitted, retain_graph=True)[0]
             for loss in self._losses.unbind(-1)
@@ -174,17 +174,17 @@ class HypernetGradients:
             leaf for name, leaf in self._leaves.items() if not name.startswith(f"{LAST_LAYER}.")
         ]
         layer = self._leaves[f"{LAST_LAYER}.weight"].detach()
-        # dL/dh = g W; a stack of seeds has an axis before, and W needs one for the groups
+        # dL/dh = g W; a stack of seeds has an axis before, and W needs one for the rays
         upstream = rows @ (layer if layer.ndim == 2 else layer.unsqueeze(-3))
         axes = features.ndim - 2  # of seeds
-        groups = []
+        by_ray = []
         for group in range(rows.shape[-3]):
             columns = []
             for of_loss in upstream.unbind(-2):
-                # one group at a time: autograd would sum the gradients of all groups
+                # one ray at a time: autograd would sum the gradients of all rays
                 masked = torch.zeros_like(features)
                 masked[..., group, :] = of_loss[..., group, :]
                 grads = torch.autograd.grad(features, earlier, masked, retain_graph=True)
                 columns.append(torch.cat([grad.flatten(axes) for grad in grads], dim=-1))
-            groups.append(torch.stack(columns, dim=-2))
-        return torch.stack(groups, dim=-3)
+            by_ray.append(torch.stack(columns, dim=-2))
+        return torch.stack(by_ray, dim=-3)

@@ -89,7 +89,7 @@ def make_step(
         prepare: from stored inputs to what the network takes (`Problem.prepare`).
         half: run the network in bfloat16 where torch deems it safe (autocast).
         stacked: make the step for several seeds at once.
-        accumulate: micro-batches, one after the other, each with an equal share of the ray groups.
+        accumulate: micro-batches, one after the other, each with an equal share of the rays.
         processes: those that share the step.
         tasks: the objectives' names where each has a batch of its own: then the inputs and targets
             of a batch are mappings by these names.
@@ -118,15 +118,15 @@ def make_step(
         leaves = {name: p.detach().requires_grad_() for name, p in parameters.items()}
         rays = rays.to(dtype)
         # of the whole step, by which each micro-batch divides: their sum is then the mean
-        groups = rays.shape[-2]
+        rays_in_step = rays.shape[-2]
         if accumulate == 1:
-            losses, total, state = compute(leaves, batch, rays, state, loss_scales, groups)
+            losses, total, state = compute(leaves, batch, rays, state, loss_scales, rays_in_step)
         else:
             all_losses: list[Tensor] = []
             total = {}
             for micro_batch, micro_rays in _split_batch(batch, rays, accumulate, axis=int(stacked)):
                 losses, gradients, state = compute(
-                    leaves, micro_batch, micro_rays, state, loss_scales, groups
+                    leaves, micro_batch, micro_rays, state, loss_scales, rays_in_step
                 )
                 total = {n: total[n] + g for n, g in gradients.items()} if total else gradients
                 all_losses.append(losses)
@@ -176,7 +176,7 @@ def _make_gradients(
         rays: Tensor,
         state: State,
         loss_scales: Tensor | None,
-        groups: int,
+        rays_in_step: int,
     ) -> StepResult:
         with torch.enable_grad():
             losses, emission = compute_losses(leaves, batch.inputs, batch.targets, rays)
@@ -191,7 +191,7 @@ def _make_gradients(
             gradients = LossGradients(losses, leaves, heads, stacked=stacked)
         losses = losses.detach()  # weights are constants of the backward pass
         weights, state = compute_weights(
-            method, losses, rays, gradients.gram, state, loss_scales, groups=groups
+            method, losses, rays, gradients.gram, state, loss_scales, rays_in_step=rays_in_step
         )
         return StepResult(losses, gradients.weighted(weights), state)
 
@@ -286,7 +286,7 @@ def compute_weights(
     state: State,
     loss_scales: Tensor | None = None,
     *,
-    groups: int,
+    rays_in_step: int,
 ) -> tuple[Tensor, State]:
     """Compute each loss's weight in a step, of `fit` or of somebody else's loop.
 
@@ -297,7 +297,7 @@ def compute_weights(
         gram: gives ``[..., G, J, J]`` if it is called.
         state: the method's.
         loss_scales: ``[..., J]``; the method weighs losses divided by them.
-        groups: rays in the whole step, of which these are some or all.
+        rays_in_step: rays in the whole step, of which these are some or all.
 
     Returns:
         Weights ``[..., G, J]`` of the losses' type, and the method's next state.
@@ -305,7 +305,7 @@ def compute_weights(
     if loss_scales is None:
         weights, state = method.weights(losses, rays, gram, state)
     else:
-        scale = loss_scales.unsqueeze(-2)  # the same for all groups
+        scale = loss_scales.unsqueeze(-2)  # the same for all rays
 
         def scaled_gram() -> Tensor:
             # gradients of losses divided by s have inner products divided by s_i s_j
@@ -315,8 +315,8 @@ def compute_weights(
         # by the chain rule, back from the scaled losses' weights to those of the losses
         weights = weights / scale
     weights = weights.to(losses.dtype)  # solvers may work in float64
-    # the mean over groups, so that the step's size does not depend on their number
-    return weights / groups if groups > 1 else weights, state
+    # the mean over rays, so that the step's size does not depend on their number
+    return weights / rays_in_step if rays_in_step > 1 else weights, state
 
 
 def expand_rays(rays: Tensor, samples: int) -> Tensor:
@@ -328,7 +328,7 @@ def expand_rays(rays: Tensor, samples: int) -> Tensor:
 
 
 def compute_group_losses(
-    objectives: Sequence[Objective], outputs: Outputs, targets: Targets, groups: int
+    objectives: Sequence[Objective], outputs: Outputs, targets: Targets, rays: int
 ) -> Tensor:
     """Compute losses ``[G, J]``: every objective on every group of neighbouring samples."""
 
@@ -340,9 +340,9 @@ def compute_group_losses(
         return torch.stack([objective.loss(outputs, targets) for objective in objectives])
 
     # one group needs no vmap, whose overhead a small step feels
-    if groups == 1:
+    if rays == 1:
         return compute_losses(outputs, targets).unsqueeze(0)
-    by_group = partial(torch.unflatten, dim=0, sizes=(groups, -1))
+    by_group = partial(torch.unflatten, dim=0, sizes=(rays, -1))
     grouped = {name: by_group(target) for name, target in targets.items()}
     return torch.vmap(compute_losses)(map_tensors(by_group, outputs), grouped)
 

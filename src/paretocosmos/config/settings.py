@@ -99,7 +99,7 @@ class Training:
             )
         if self.rays_per_batch % max(self.accumulate, 1):
             mistakes.append(
-                "`accumulate` must divide `rays_per_batch`, since a micro-batch has rays of its own, "
+                "`accumulate` must divide `rays_per_batch`, as a micro-batch has rays of its own, "
                 f"found {self.accumulate} and {self.rays_per_batch}: set "
                 f"rays_per_batch={self.accumulate} too"
             )

@@ -270,19 +270,16 @@ class SeedRun:
     def draw_epoch(self, samples: int) -> list[tuple[Tensor, Tensor]]:
         """Draw each network's order ``[samples]`` and rays ``[steps * G, J]``, on the CPU."""
         training, objectives = self.plan.training, len(self.plan.problem.objectives)
-        count = -(-samples // training.batch_size) * training.rays_per_batch
+        steps, per_step = -(-samples // training.batch_size), training.rays_per_batch
+        count = steps * per_step
         draws = []
         for network in range(len(self.networks)):
             order = torch.randperm(samples, generator=self.generator)
             if self.task.fit is not None:  # the network takes no ray, so none is drawn
                 rays = torch.full((count, objectives), 1 / objectives)
             elif self.fixed_rays is None:
-                rays = self.plan.method.sample_steps(
-                    objectives,
-                    count // training.rays_per_batch,
-                    training.rays_per_batch,
-                    self.generator,
-                )
+                sample_steps = self.plan.method.sample_steps
+                rays = sample_steps(objectives, steps, per_step, self.generator)
             else:
                 rays = self.fixed_rays[network].expand(count, -1)
             draws.append((order, rays))

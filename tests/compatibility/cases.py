@@ -161,7 +161,14 @@ EXPORTED = ("film", "tilt", "transposed_conv")
 
 BEGUN: dict[str, dict[str, Any]] = {
     "cosmos": RUNS["film"],
-    "epo": {"problem": "toy_convex", "method": "epo", "preset": "paper", **MLP},
+    "epo": {
+        "problem": "toy_convex",
+        "method": "epo",
+        "preset": "paper",
+        "backbone": "mlp",
+        # 0.2 drew the first layer for the input alone
+        "settings": {"hidden": (4,), "joined": False},
+    },
     "seeds": {**RUNS["concat"], "seeds": (1, 2)},
     "texts": RUNS["token"],
     "tilt": {

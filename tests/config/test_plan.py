@@ -211,11 +211,19 @@ def test_images_begin_with_the_papers_network() -> None:
 
 def test_the_papers_scale_is_for_a_network_that_was_just_drawn() -> None:
     digits = dataclasses.replace(points(shape=(1, 20, 24)), spec=Spec("multi_mnist", {}))
-    ours = plan_of(digits).configuration.conditioning
-    theirs = plan_of(digits, backbone=LeNet((1, 20, 24), 2)).configuration.conditioning
-    assert ours is not None
-    assert theirs is not None
-    assert (ours.settings["joined"], theirs.settings["joined"]) == (True, False)
+    own = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    joined = {
+        "images": plan_of(digits),
+        "vectors": plan_of(),
+        "own images": plan_of(digits, backbone=LeNet((1, 20, 24), 2)),
+        "own vectors": plan_of(backbone=own),
+        "kept": plan_of(settings={"zero": True}),
+    }
+    settings = {name: plan.configuration.conditioning for name, plan in joined.items()}
+    assert [name for name, spec in settings.items() if spec and spec.settings["joined"]] == [
+        "images",
+        "vectors",
+    ]
 
 
 def test_the_paper_has_the_first_word_on_the_network(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,7 +201,9 @@ def compute_preset_settings(
     """
     if preset == "paper":
         loader = {} if problem.batch_size is None else {"batch_size": problem.batch_size}
-        return get_paper_settings(_get_paper_name(problem), label) | loader
+        # Algorithm 1 concatenates the ray to the input, and then draws one first layer for both
+        drawn = {"joined": True} if conditioning == "concat" else {}
+        return drawn | get_paper_settings(_get_paper_name(problem), label) | loader
     axes, rows = len(problem.input_shape), samples_in(problem, "train")
     steps, validations = _STEPS, _VALIDATIONS
     settings = _ALWAYS | (_VECTORS if axes == 1 else _IMAGES)

@@ -228,8 +228,9 @@ def _resolve_settings(
         conditioning=components.conditioning,
         user_settings=user_settings,
     )
-    if not isinstance(backbone, str):
-        # `joined` scales the first layer's weights down; those of the caller's may be trained
+    # `joined` scales the first layer's weights down; those of the caller's may be trained, and
+    # those of a network that starts with `zero` are to stay as they are
+    if not isinstance(backbone, str) or {"zero", "conditioning.zero"} & user_settings.keys():
         preset_settings.pop("joined", None)
     # lenient: a preset has settings for components that another choice has left out
     settings = split_settings(preset_settings, components.owners, lenient=True)

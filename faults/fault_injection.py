@@ -146,25 +146,26 @@ class KillWorkers(Fault):
 
     def inject(self, training: Training, out: Path, log: Path) -> str | None:
         def act() -> None:
-            from paretocosmos.paper import scheduling
+            from paretocosmos.training.scheduler import _LocalWorker
 
-            workers: list[Any] = []
-            start = scheduling._start_worker
+            processes: set[Any] = set()
+            submit = _LocalWorker.submit
 
-            def remembered(*given: Any) -> Any:
-                workers.append(start(*given))
-                return workers[-1]
+            def remembered(worker: Any, task: Any) -> Any:
+                future = submit(worker, task)
+                processes.update(worker._processes)
+                return future
 
             def strike() -> None:
-                while not (workers and any(out.glob(STAGES[self.when] or "*"))):
+                while not (processes and any(out.glob(STAGES[self.when] or "*"))):
                     time.sleep(0.002)
                 time.sleep(self.seconds)
                 if self.victim != "the parent":
-                    os.kill(workers[-1].process.pid, signal.SIGKILL)
+                    os.kill(next(iter(processes)).pid, signal.SIGKILL)
                 if self.victim != "a worker":
                     os.kill(os.getpid(), signal.SIGKILL)
 
-            scheduling._start_worker = remembered  # type: ignore[assignment]
+            _LocalWorker.submit = remembered  # type: ignore[method-assign,assignment]
             threading.Thread(target=strike, daemon=True).start()
             training.go(out)
 

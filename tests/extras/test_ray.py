@@ -1,6 +1,5 @@
 """Cells on a Ray cluster of two workers: the same runs, also where they share no disk."""
 
-import dataclasses
 import json
 import os
 from collections.abc import Iterator
@@ -12,9 +11,10 @@ import pytest
 
 import paretocosmos
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.paper import Experiment, Outcome, Recipe, ReproduceOptions, scheduling
+from paretocosmos.paper import Experiment, Recipe
 from paretocosmos.paper.reproduce import Reproduction, reproduce
 from paretocosmos.runs import find_newest_checkpoint, load_run
+from paretocosmos.training import scheduler
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
@@ -93,9 +93,9 @@ def _cells(seeds: tuple[int, ...] = (1,)) -> tuple[Experiment, ...]:
 
 
 @contextmanager
-def _unseen(out: Path) -> Iterator[str]:
+def _unseen(folder: Path) -> Iterator[Path]:
     """A mark that no worker finds, as on a machine that does not share the disk."""
-    yield ".nowhere"
+    yield Path("/nowhere/at/all")
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -103,7 +103,7 @@ def test_a_cluster_trains_the_same_cells(
     cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
 ) -> None:
     if not shared:
-        monkeypatch.setattr(scheduling, "_shared_marker", _unseen)
+        monkeypatch.setattr(scheduler, "_mark_folder", _unseen)
     recipe = _recipe(*_cells(seeds=(1, 2)))
     here = reproduce(recipe, out=tmp_path / "here", device="cpu")
     there = reproduce(recipe, out=tmp_path / "there", device="cpu", cluster=cluster)
@@ -179,7 +179,7 @@ def test_a_cell_whose_workers_are_all_lost_fails_alone(cluster: str, tmp_path: P
 def test_a_bug_far_away_leaves_its_log_here(
     cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scheduling, "_shared_marker", _unseen)
+    monkeypatch.setattr(scheduler, "_mark_folder", _unseen)
     # there are no such marks, which nobody foresaw
     settings = SETTINGS | {"marks": "/nowhere", "times": 1}
     broken = Experiment("own_problems:deadly", "linear", None, settings)
@@ -198,12 +198,12 @@ def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> N
     checkpoint.parent.mkdir(parents=True)
     checkpoint.write_bytes(b"old")
     (folder / "seed-1" / "run.json").write_text("old")
-    scheduling._write_files(
+    scheduler._write_files(
         folder, {"seed-1/run.json": b"{}", "seed-1/front.json": b"[]", "error.log": b"x"}
     )
     assert not checkpoint.exists()
     assert (folder / "seed-1" / "run.json").read_bytes() == b"{}"
-    assert scheduling._read_files(folder) == {
+    assert scheduler._read_files(folder) == {
         "error.log": b"x",
         "seed-1/front.json": b"[]",
         "seed-1/run.json": b"{}",
@@ -211,11 +211,8 @@ def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> N
 
 
 def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
-    cell = _cells()[0]
-    outcome, files = scheduling._train_remotely(
-        cell, [1], ReproduceOptions(tmp_path), "mark", "99.0", None
-    )
-    assert isinstance(outcome, Outcome)
+    task = scheduler.Task("a", tmp_path, lambda folder, progress: [])
+    outcome, files = scheduler._run_remotely(task, tmp_path, "99.0", None)
     assert outcome.error == (
         f"its worker has paretocosmos {paretocosmos.__version__}, not 99.0: install the same "
         "everywhere"
@@ -224,16 +221,15 @@ def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_needs_are_declared() -> None:
-    how = ReproduceOptions(Path())
-    assert scheduling._gpus_per_task({"CPU": 4.0, "GPU": 2.0}, how) == 1
-    assert scheduling._gpus_per_task({"CPU": 4.0}, how) == 0
-    assert scheduling._gpus_per_task({"GPU": 2.0}, dataclasses.replace(how, device="cpu")) == 0
+    assert scheduler._gpus_per_task({"CPU": 4.0, "GPU": 2.0}, "auto") == 1
+    assert scheduler._gpus_per_task({"CPU": 4.0}, "auto") == 0
+    assert scheduler._gpus_per_task({"GPU": 2.0}, "cpu") == 0
     with pytest.raises(ConfigurationError, match="no machine in the cluster"):
-        scheduling._gpus_per_task({"CPU": 4.0}, dataclasses.replace(how, device="cuda"))
+        scheduler._gpus_per_task({"CPU": 4.0}, "cuda")
 
 
 def test_the_board_keeps_a_beginning_and_the_last_word() -> None:
-    board: Any = scheduling.ProgressActor()
+    board: Any = scheduler.ProgressActor()
     one, two = object(), object()
     for what in (None, one, two):
         board.write("a", what)

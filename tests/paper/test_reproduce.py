@@ -16,10 +16,11 @@ from tests.processes import PATIENCE
 
 from paretocosmos import fit
 from paretocosmos.errors import ConfigurationError, DivergedError, RunError
-from paretocosmos.paper import Experiment, Outcome, Recipe, Reproduction, experiment
+from paretocosmos.paper import Experiment, Recipe, Reproduction, experiment
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.runs import list_checkpoints, load_run
 from paretocosmos.training.progress import Progress
+from paretocosmos.training.scheduler import Outcome
 
 Write = Callable[..., Recipe]
 RESULTS = ("front.json", "front_val.json", "model.safetensors")

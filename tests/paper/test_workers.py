@@ -1,14 +1,12 @@
 """Cells on several processes: the same runs, and a process that is killed takes only its cell."""
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 
-from paretocosmos.paper import Recipe, ReproduceOptions, Reproduction, scheduling
+from paretocosmos.paper import Recipe, Reproduction
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.runs import find_newest_checkpoint
 
@@ -44,23 +42,8 @@ def test_processes_train_the_same_cells(recipe: Write, tmp_path: Path) -> None:
     assert all(one.share == one.seconds for one in here.statuses.values())
 
 
-def test_a_moment_is_shared_by_those_on_the_same_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(time, "perf_counter", lambda: now)
-    gpus, began = ("0", "0", "1", "0"), (0.0, 0.0, 0.0, 96.0)
-    busy = [
-        scheduling._Worker(0, None, None, None, gpu, start)  # type: ignore[arg-type]
-        for gpu, start in zip(gpus, began, strict=True)
-    ]
-    assert scheduling._share_time(busy, before=94.0) == now
-    assert [worker.share for worker in busy] == [2.0, 2.0, 6.0, 4 / 3]
-    now = 103.0
-    assert scheduling._share_time(busy[:1], before=100.0) == now
-    assert busy[0].share == 5.0
-
-
 @pytest.mark.system
-@pytest.mark.parametrize(("times", "state", "workers"), [(1, "done", 1), (2, "failed", 2)])
+@pytest.mark.parametrize(("times", "state", "workers"), [(1, "done", 1), (3, "failed", 2)])
 def test_a_killed_process_is_given_another_chance(
     recipe: Write, own: str, tmp_path: Path, times: int, state: str, workers: int
 ) -> None:
@@ -73,10 +56,10 @@ def test_a_killed_process_is_given_another_chance(
     )
     done = reproduce(made, out=tmp_path / "out", device="cpu", workers=workers)
     assert [one.state for one in done.statuses.values()] == [state, "done"]
-    assert len(list(marks.iterdir())) == 2  # it was begun twice, no more
+    assert len(list(marks.iterdir())) == (2 if state == "done" else 3)  # and no more
     if state == "failed":
         (why,) = done.failures.values()
-        assert why.startswith("its process ended 2 times, at last by SIGKILL")
+        assert why.startswith("its process was killed 3 times")
         assert done.statuses[deadly[0].name].seconds > 0
 
 
@@ -98,30 +81,3 @@ def test_nothing_is_left_running_after_an_interrupt(recipe: Write, tmp_path: Pat
     before = [path.stat().st_mtime_ns for path in checkpoints]
     time.sleep(0.3)
     assert [path.stat().st_mtime_ns for path in checkpoints] == before
-
-
-@pytest.mark.parametrize(
-    ("device", "count", "visible", "expected"),
-    [
-        ("auto", 2, None, ["0", "1", "0"]),
-        ("cuda", 3, "7,5,2", ["7", "5", "2"]),
-        ("cuda:1", 2, None, [None] * 3),
-        ("cpu", 2, None, [None] * 3),
-        ("auto", 1, None, [None] * 3),
-        ("auto", 0, None, [None] * 3),
-    ],
-)
-def test_processes_share_the_gpus(
-    monkeypatch: pytest.MonkeyPatch,
-    device: str,
-    count: int,
-    visible: str | None,
-    expected: list[str | None],
-) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
-    if visible is None:
-        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    else:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    how = ReproduceOptions(Path(os.devnull), device)
-    assert [scheduling._choose_gpu(place, how) for place in range(3)] == expected

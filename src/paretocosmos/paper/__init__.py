@@ -3,8 +3,8 @@
 From a recipe to a report, in this order:
 
 - `recipe`: the experiments of a table or figure of the paper, read from ``recipes/*.toml``.
-- `reproduce`: trains the experiments that are not done, in this process or on the workers and
-  clusters of `scheduling`; `experiment` trains one and finds its finished runs.
+- `reproduce`: trains the experiments that are not done, wherever `training.scheduler` runs them;
+  `experiment` trains one and finds its finished runs.
 - `collect`: the results of the experiments (`results`), compared with the paper's numbers
   (`compare`, `published`), and the paper's claims judged by them (`claims`).
 - `report`: these results as Markdown, HTML and figures.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         read_result,
     )
     from paretocosmos.paper.compare import compare_to_paper, load_known_reasons
-    from paretocosmos.paper.experiment import FinishedRun, Outcome, ReproduceOptions
+    from paretocosmos.paper.experiment import FinishedRun, ReproduceOptions
     from paretocosmos.paper.published import (
         get_authors_result,
         get_paper_row,
@@ -51,7 +51,6 @@ __all__ = [
     "ExperimentResult",
     "Figure",
     "FinishedRun",
-    "Outcome",
     "Recipe",
     "RecipeResult",
     "ReproduceOptions",
@@ -90,7 +89,7 @@ _NAMES = {
         "read_result",
     ),
     "compare": ("compare_to_paper", "load_known_reasons"),
-    "experiment": ("FinishedRun", "Outcome", "ReproduceOptions"),
+    "experiment": ("FinishedRun", "ReproduceOptions"),
     "published": ("get_authors_result", "get_paper_row", "get_paper_tasks", "get_published"),
     "recipe": ("Experiment", "Recipe", "load_recipe", "recipe_names"),
     "reproduce": ("Reproduction",),

@@ -3,35 +3,23 @@
 import json
 import os
 import shutil
-import time
-import traceback
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from paretocosmos import registry
 from paretocosmos._version import __version__
 from paretocosmos.config.settings import Training, split_settings
-from paretocosmos.errors import (
-    BenchmarkWarning,
-    DataError,
-    DivergedError,
-    FrontWarning,
-    ParetoCosmosError,
-    RunError,
-    UntrustedError,
-)
+from paretocosmos.errors import DataError, DivergedError, RunError, UntrustedError
 from paretocosmos.io.files import (
     VARIABLE,
     lock_folder,
-    one_line,
     read_json,
     remove_leftovers,
     user_path,
-    write_bytes,
 )
 from paretocosmos.io.schema import CELL
 from paretocosmos.io.trust import modules_of
@@ -41,10 +29,9 @@ from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.runs.checkpoint import clean_run_folder
 from paretocosmos.runs.record import KINDS, check_files, read_record
-from paretocosmos.training.fit import Progress, fit
-
-# A bug in one of a hundred experiments must not be lost on the terminal.
-LOG = "error.log"
+from paretocosmos.runs.run import Run
+from paretocosmos.training.fit import ProgressCallback, fit
+from paretocosmos.training.scheduler import Task
 
 
 @dataclass(frozen=True)
@@ -66,59 +53,27 @@ class ReproduceOptions:
     trust: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Outcome of one training session of an experiment.
-
-    Attributes:
-        error: why it failed, in a sentence; `None` if it did not.
-        seconds: it took, all in all.
-        notes: warnings, each once.
-        share: its part of the time where several experiments ran on one device at the same time:
-            an equal part of every moment. `None`: all of it.
-        packages: what would have to be trusted, where that is why it failed.
-    """
-
-    error: str | None
-    seconds: float
-    notes: tuple[str, ...] = ()
-    share: float | None = None
-    packages: tuple[str, ...] = ()
-
-
-Job = tuple[Experiment, list[int]]
-"""An experiment to be trained, and its seeds that are not done."""
-
-Notify = Callable[[Experiment, Progress | Outcome | None], None]
-"""Called with news of an experiment: it begins (`None`), progress, or its outcome."""
-
-
-def get_untrusted_packages(error: Exception | None) -> tuple[str, ...]:
-    """Return the packages that would have to be trusted."""
-    return error.packages if isinstance(error, UntrustedError) else ()
-
-
-def train_experiment(
-    experiment: Experiment,
-    options: ReproduceOptions,
-    seeds: Sequence[int],
-    progress: Callable[[Progress], None],
-) -> Outcome:
-    """Train seeds of an experiment together, or resume them; failures are returned, not raised.
+def make_task(experiment: Experiment, options: ReproduceOptions, seeds: Sequence[int]) -> Task:
+    """Return the task that trains seeds of an experiment together, or resumes them.
 
     Args:
         experiment: the experiment.
         options: the folder, the device, the precision.
         seeds: those that are not done.
-        progress: called after every epoch.
     """
-    started = time.perf_counter()
-    folder = experiment.folder(options.out)
-    single_task = False  # each network is for one objective, so they need not form a front
+    train = partial(_train_seeds, experiment, options, seeds)
+    return Task(experiment.name, experiment.folder(options.out), train)
 
-    def train_seeds(seeds: Sequence[int]) -> None:
-        nonlocal single_task
-        runs = fit(
+
+def _train_seeds(
+    experiment: Experiment,
+    options: ReproduceOptions,
+    seeds: Sequence[int],
+    folder: Path,
+    progress: ProgressCallback,
+) -> list[Run]:
+    def train(seeds: Sequence[int]) -> list[Run]:
+        return fit(
             experiment.problem,
             preset=experiment.preset,
             method=experiment.method,
@@ -134,35 +89,16 @@ def train_experiment(
             # a reproduction has a report of its own, and a page for every seed would take time
             report=False,
         )
-        single_task = has_only_corners(runs[0].record["fixed_rays"])
 
-    error: str | None = None
-    packages: tuple[str, ...] = ()
-    # warnings of many experiments are shown together at the end, each once
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with lock_folder(folder), _search_data_in(options.data):
         try:
-            with lock_folder(folder), _search_data_in(options.data):
-                try:
-                    train_seeds(seeds)
-                except DivergedError:  # of one seed, which stops the stack it is in
-                    if len(seeds) == 1:
-                        raise
-                    _train_one_by_one(train_seeds, seeds)
-                _remove_leftovers(experiment, options)
-        except ParetoCosmosError as failure:
-            error, packages = str(failure), get_untrusted_packages(failure)
-        except Exception as bug:
-            error = _log_bug(folder, bug)
-    notes = []
-    for warning in caught:
-        if single_task and issubclass(warning.category, FrontWarning):
-            continue
-        # that a data set is only a benchmark holds for all experiments
-        shared = issubclass(warning.category, BenchmarkWarning)
-        notes.append(f"{'' if shared else f'{experiment.name}: '}{warning.message}")
-    seconds = time.perf_counter() - started
-    return Outcome(error, seconds, tuple(dict.fromkeys(notes)), packages=packages)
+            runs = train(seeds)
+        except DivergedError:  # of one seed, which stops the stack it is in
+            if len(seeds) == 1:
+                raise
+            runs = _train_one_by_one(train, seeds)
+        _remove_leftovers(folder, [folder / f"seed-{seed}" for seed in experiment.seeds])
+    return runs
 
 
 def clean_up(experiment: Experiment, options: ReproduceOptions) -> None:
@@ -172,13 +108,13 @@ def clean_up(experiment: Experiment, options: ReproduceOptions) -> None:
     if next(hidden, None) is None and not any((run / "checkpoint").exists() for run in runs):
         return
     with suppress(RunError), lock_folder(folder):
-        _remove_leftovers(experiment, options)
+        _remove_leftovers(folder, runs)
 
 
-def _remove_leftovers(experiment: Experiment, options: ReproduceOptions) -> None:
+def _remove_leftovers(folder: Path, runs: Sequence[Path]) -> None:
     """Remove temporary files and all checkpoints, which may be hundreds and are not needed."""
-    remove_leftovers(experiment.folder(options.out))
-    for run in experiment.runs(options.out).values():
+    remove_leftovers(folder)
+    for run in runs:
         # a read-only folder is left as it is: leftovers harm nobody
         shutil.rmtree(run / "checkpoint", ignore_errors=True)
         if next(run.glob(".*"), None) is not None:
@@ -186,28 +122,19 @@ def _remove_leftovers(experiment: Experiment, options: ReproduceOptions) -> None
                 clean_run_folder(run)
 
 
-def _train_one_by_one(train_seeds: Callable[[Sequence[int]], None], seeds: Sequence[int]) -> None:
+def _train_one_by_one(
+    train: Callable[[Sequence[int]], list[Run]], seeds: Sequence[int]
+) -> list[Run]:
     """Train seeds one after the other, so that one that diverges does not stop the others."""
-    failures = []
+    runs, failures = [], []
     for seed in seeds:
         try:
-            train_seeds([seed])
+            runs += train([seed])
         except DivergedError as error:
             failures.append(f"seed {seed}: {error}")
     if failures:
         raise DivergedError("; ".join(failures))
-
-
-def _log_bug(folder: Path, bug: Exception) -> str:
-    """Write the traceback of an unexpected error to a file, and return a sentence that names it."""
-    # the disk may be full, which may be why it failed in the first place
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_bytes(folder / LOG, "".join(traceback.format_exception(bug)).encode())
-    return (
-        f"stopped by {type(bug).__name__} ({one_line(bug)}), which is a bug: "
-        f"`{folder / LOG}` has the details"
-    )
+    return runs
 
 
 @contextmanager

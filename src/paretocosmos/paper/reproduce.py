@@ -1,39 +1,39 @@
 """Train all experiments of a recipe that are not finished, and keep track of them."""
 
-import dataclasses
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError, cannot_use
+from paretocosmos.errors import (
+    ConfigurationError,
+    ParetoCosmosError,
+    RunError,
+    UntrustedError,
+    cannot_use,
+)
 from paretocosmos.io.files import remove_leftovers, user_path, write_json
-from paretocosmos.io.schema import CELL, MOST_WORKERS
+from paretocosmos.io.schema import CELL
 from paretocosmos.io.trust import check_trust
 from paretocosmos.paper.experiment import (
-    Job,
-    Notify,
-    Outcome,
     Record,
     ReproduceOptions,
     clean_up,
     find_finished_seeds,
     get_seconds,
-    get_untrusted_packages,
+    make_task,
     read_saved_status,
-    train_experiment,
     volume_name,
 )
 from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
-from paretocosmos.paper.scheduling import import_ray, train_on_ray, train_on_workers
 from paretocosmos.runs.record import load_record
 from paretocosmos.runtime.device import check_precision, resolve_device
 from paretocosmos.runtime.distributed import join_processes
 from paretocosmos.training.fit import Progress, check_seeds
+from paretocosmos.training.scheduler import Outcome, Task, check_place, describe_failure, run_tasks
 
 State = Literal["waiting", "running", "done", "failed"]
 
@@ -149,7 +149,7 @@ class Reproduction:
             saved.seconds,
             saved.share,
             hypervolume_paper=self.recipe.paper_volume(experiment),
-            packages=get_untrusted_packages(error),
+            packages=error.packages if isinstance(error, UntrustedError) else (),
         )
         self.statuses[experiment.name] = _add_results(status, self.out)
 
@@ -345,12 +345,13 @@ def reproduce(
     remove_leftovers(reproduction.file.parent, of=reproduction.file.name)
     images: dict[str, str] = {}
     # all experiments of the recipe are checked, since a recipe is reported as a whole
-    jobs = _find_jobs(reproduction, asked, options, images)
+    tasks = _find_tasks(reproduction, asked, options, images)
     reproduction.save()
     show = progress or (lambda _: None)
     show(reproduction)
 
-    def notify(experiment: Experiment, news: Progress | Outcome | None) -> None:
+    def notify(name: str, news: Progress | Outcome | None) -> None:
+        experiment = reproduction.statuses[name].experiment
         # a worker may have had other settings, or images from other files, than this process
         if isinstance(news, Outcome) and news.error is None:
             news = _confirm_outcome(experiment, news, options, images)
@@ -360,12 +361,7 @@ def reproduce(
         show(reproduction)
 
     try:
-        if jobs and cluster is not None:
-            train_on_ray(jobs, options, notify, address=cluster)
-        elif jobs and workers:
-            train_on_workers(jobs, options, notify, count=workers)
-        else:
-            _train_here(jobs, options, notify)
+        run_tasks(tasks, notify, workers=workers, cluster=cluster, device=device)
     finally:
         # also after Ctrl-C, so that the time spent so far is not lost
         reproduction.stop()
@@ -379,28 +375,22 @@ def _check_options(device: str, data: str | Path | None, workers: int, cluster: 
             "`reproduce` must run in one process, found several: start it without torchrun, and "
             "use `workers` or `cluster`"
         ).with_hint({"workers": None, "cluster": None})
-    if not 0 <= workers <= MOST_WORKERS:
-        raise ConfigurationError(f"`workers` must be from 0 to {MOST_WORKERS}, found {workers}")
-    if workers and cluster is not None:
-        raise ConfigurationError(
-            "`workers` trains on this machine and `cluster` on others, found both: give one"
-        )
-    if cluster is not None:
-        import_ray()
+    check_place(workers, cluster)
+    if cluster is not None:  # its machines have devices and data of their own
         return
     resolve_device(device)
     if data is not None and not user_path(data).is_dir():
         raise ConfigurationError(f"`data` must be a folder, found `{data}`: check the path")
 
 
-def _find_jobs(
+def _find_tasks(
     reproduction: Reproduction,
     asked: Collection[str],
     options: ReproduceOptions,
     images: dict[str, str],
-) -> list[Job]:
-    """Enter the state of all experiments; return those to train, with their missing seeds."""
-    jobs: list[Job] = []
+) -> list[Task]:
+    """Enter the state of all experiments; return those to train as tasks."""
+    tasks: list[Task] = []
     for experiment in reproduction.recipe.experiments:
         selected = experiment.name in asked
         try:
@@ -412,19 +402,11 @@ def _find_jobs(
             continue
         reproduction.enter(experiment, "waiting" if missing else "done", asked=selected)
         if missing and selected:
-            jobs.append((experiment, [seed for seed in experiment.seeds if seed in missing]))
+            seeds = [seed for seed in experiment.seeds if seed in missing]
+            tasks.append(make_task(experiment, options, seeds))
         elif selected:
             clean_up(experiment, options)
-    return jobs
-
-
-def _train_here(jobs: Sequence[Job], options: ReproduceOptions, notify: Notify) -> None:
-    """Train one experiment after the other, in this process."""
-    for experiment, seeds in jobs:
-        notify(experiment, None)
-        notify(
-            experiment, train_experiment(experiment, options, seeds, partial(notify, experiment))
-        )
+    return tasks
 
 
 def _confirm_outcome(
@@ -434,9 +416,7 @@ def _confirm_outcome(
     try:
         find_finished_seeds(experiment, options, images)
     except ParetoCosmosError as error:
-        return dataclasses.replace(
-            outcome, error=str(error), packages=get_untrusted_packages(error)
-        )
+        return replace(outcome, **describe_failure(error))
     return outcome
 
 

@@ -11,7 +11,7 @@ from paretocosmos.cli.console import err
 from paretocosmos.cli.reproduction_view import show_experiments
 from paretocosmos.paper import Experiment, Recipe, Reproduction, load_recipe
 from paretocosmos.training.progress import Progress
-from paretocosmos.training.scheduler import Outcome
+from paretocosmos.training.tasks import Outcome
 
 CELLS = tuple(Experiment("toy_convex", method) for method in ("cosmos", "linear", "mgda"))
 

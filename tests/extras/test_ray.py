@@ -14,7 +14,8 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.paper import Experiment, Recipe
 from paretocosmos.paper.reproduce import Reproduction, reproduce
 from paretocosmos.runs import find_newest_checkpoint, load_run
-from paretocosmos.training import scheduler
+from paretocosmos.training import cluster as ray_cluster
+from paretocosmos.training.tasks import Task
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
@@ -103,7 +104,7 @@ def test_a_cluster_trains_the_same_cells(
     cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
 ) -> None:
     if not shared:
-        monkeypatch.setattr(scheduler, "_mark_folder", _unseen)
+        monkeypatch.setattr(ray_cluster, "_mark_folder", _unseen)
     recipe = _recipe(*_cells(seeds=(1, 2)))
     here = reproduce(recipe, out=tmp_path / "here", device="cpu")
     there = reproduce(recipe, out=tmp_path / "there", device="cpu", cluster=cluster)
@@ -179,7 +180,7 @@ def test_a_cell_whose_workers_are_all_lost_fails_alone(cluster: str, tmp_path: P
 def test_a_bug_far_away_leaves_its_log_here(
     cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scheduler, "_mark_folder", _unseen)
+    monkeypatch.setattr(ray_cluster, "_mark_folder", _unseen)
     # there are no such marks, which nobody foresaw
     settings = SETTINGS | {"marks": "/nowhere", "times": 1}
     broken = Experiment("own_problems:deadly", "linear", None, settings)
@@ -198,12 +199,12 @@ def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> N
     checkpoint.parent.mkdir(parents=True)
     checkpoint.write_bytes(b"old")
     (folder / "seed-1" / "run.json").write_text("old")
-    scheduler._write_files(
+    ray_cluster._write_files(
         folder, {"seed-1/run.json": b"{}", "seed-1/front.json": b"[]", "error.log": b"x"}
     )
     assert not checkpoint.exists()
     assert (folder / "seed-1" / "run.json").read_bytes() == b"{}"
-    assert scheduler._read_files(folder) == {
+    assert ray_cluster._read_files(folder) == {
         "error.log": b"x",
         "seed-1/front.json": b"[]",
         "seed-1/run.json": b"{}",
@@ -211,8 +212,8 @@ def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> N
 
 
 def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
-    task = scheduler.Task("a", tmp_path, lambda folder, progress: [])
-    outcome, files = scheduler._run_remotely(task, tmp_path, "99.0", None)
+    task = Task("a", tmp_path, lambda folder, progress: [])
+    outcome, files = ray_cluster._run_remotely(task, tmp_path, "99.0", None)
     assert outcome.error == (
         f"its worker has paretocosmos {paretocosmos.__version__}, not 99.0: install the same "
         "everywhere"
@@ -221,15 +222,15 @@ def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_needs_are_declared() -> None:
-    assert scheduler._gpus_per_task({"CPU": 4.0, "GPU": 2.0}, "auto") == 1
-    assert scheduler._gpus_per_task({"CPU": 4.0}, "auto") == 0
-    assert scheduler._gpus_per_task({"GPU": 2.0}, "cpu") == 0
+    assert ray_cluster._gpus_per_task({"CPU": 4.0, "GPU": 2.0}, "auto") == 1
+    assert ray_cluster._gpus_per_task({"CPU": 4.0}, "auto") == 0
+    assert ray_cluster._gpus_per_task({"GPU": 2.0}, "cpu") == 0
     with pytest.raises(ConfigurationError, match="no machine in the cluster"):
-        scheduler._gpus_per_task({"CPU": 4.0}, "cuda")
+        ray_cluster._gpus_per_task({"CPU": 4.0}, "cuda")
 
 
 def test_the_board_keeps_a_beginning_and_the_last_word() -> None:
-    board: Any = scheduler.ProgressActor()
+    board: Any = ray_cluster.ProgressActor()
     one, two = object(), object()
     for what in (None, one, two):
         board.write("a", what)

@@ -20,7 +20,7 @@ from paretocosmos.paper import Experiment, Recipe, Reproduction, experiment
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.runs import list_checkpoints, load_run
 from paretocosmos.training.progress import Progress
-from paretocosmos.training.scheduler import Outcome
+from paretocosmos.training.tasks import Outcome
 
 Write = Callable[..., Recipe]
 RESULTS = ("front.json", "front_val.json", "model.safetensors")

@@ -8,7 +8,8 @@ import torch
 
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.training import scheduler
-from paretocosmos.training.scheduler import Outcome, Task, run_tasks
+from paretocosmos.training.scheduler import run_tasks
+from paretocosmos.training.tasks import Outcome, Task
 
 
 def _worker(gpu: str | None) -> Any:

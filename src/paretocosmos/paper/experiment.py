@@ -31,7 +31,7 @@ from paretocosmos.runs.checkpoint import clean_run_folder
 from paretocosmos.runs.record import KINDS, check_files, read_record
 from paretocosmos.runs.run import Run
 from paretocosmos.training.fit import ProgressCallback, fit
-from paretocosmos.training.scheduler import Task
+from paretocosmos.training.tasks import Task
 
 
 @dataclass(frozen=True)

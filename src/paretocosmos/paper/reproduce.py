@@ -33,7 +33,8 @@ from paretocosmos.runs.record import load_record
 from paretocosmos.runtime.device import check_precision, resolve_device
 from paretocosmos.runtime.distributed import join_processes
 from paretocosmos.training.fit import Progress, check_seeds
-from paretocosmos.training.scheduler import Outcome, Task, check_place, describe_failure, run_tasks
+from paretocosmos.training.scheduler import check_place, run_tasks
+from paretocosmos.training.tasks import Outcome, Task, describe_failure
 
 State = Literal["waiting", "running", "done", "failed"]
 

@@ -12,7 +12,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "scripts")]
 
-from notebook_page import page_of  # noqa: E402
+from pages.notebook import page_of  # noqa: E402
 
 from paretocosmos import __version__  # noqa: E402
 

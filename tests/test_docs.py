@@ -4,8 +4,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Sequence
-from importlib import util
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,59 +23,30 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 def _script(name: str) -> Any:
     if str(ROOT / "scripts") not in sys.path:
         sys.path.append(str(ROOT / "scripts"))
-    spec = util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return import_module(name)
 
 
 def test_the_written_pages_are_current() -> None:
-    for path, text in _script("write_docs").texts().items():
+    for path, text in _script("write_docs").write_texts().items():
         assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: run `make docs`"
 
 
-def _cell(problem: str, method: str, volume: float) -> dict[str, Any]:
-    told = {"problem": problem, "method": method, "seeds": [1], "volume": {"mean": volume}}
-    return told | {"volume_of": "ideal point" if method == "single_task" else "front"}
-
-
-def _content(*ahead: tuple[str, str], cells: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    rows = [{"problem": p, "method": m, "verdict": "ahead"} for p, m in ahead]
-    near = {"problem": "multi_mnist", "method": "phn_ls", "verdict": "ahead within the noise"}
-    return {"cells": list(cells), "claims": [{"rows": [near, *rows]}]}
-
-
-def test_why_cosmos_is_behind_is_asked_only_where_it_is() -> None:
-    page = _script("reproduction_page")
-    ablation = {"cells": [_cell("multi_fashion", "cosmos", v) for v in (2.1, 2.2, 2.15)]}
-    cells = [
-        _cell("multi_fashion", method, volume)
-        for method, volume in (("cosmos", 2.0), ("phn_ls", 2.3), ("single_task", 2.9))
-    ]
-    alone = ("multi_mnist", "single_task")  # of which the ideal point counts, no front
-    assert page.behind(_content(alone), ablation) == []
-    asked = page.behind(_content(alone, ("multi_fashion", "phn_ls"), cells=cells), ablation)
-    assert asked[0].startswith("**Why is COSMOS behind on Multi-Fashion?**")
-    assert asked[-1] == "| Multi-Fashion | 2.200 of 3 | 2.300, PHN-LS |"
-    assert page.harder_draw(_content(alone)) == []
-    (told,) = page.harder_draw(_content(("multi_fashion", "phn_ls"), cells=cells))
-    # what the authors' code reached there is in published.toml
-    assert told.endswith("COSMOS reaches 2.000; the authors' code, with seed 1, reaches 2.058.")
-
-
 def test_what_a_change_does_is_told_seed_by_seed() -> None:
-    page = _script("reproduction_page")
-    cell = _cell("multi_mnist", "cosmos", 9.0) | {"settings": {}, "seeds": [1, 2, 3]}
-    cell["volume"] = {"mean": 9.0, "each": [2.0, 2.1, 2.9]}
-    cell["against"] = {"hypervolume": {"paper": 2.94}}
-    trial = {"change": "nothing", "problem": "multi_mnist", "method": "cosmos"}
-    lines = page.left([trial | {"seeds": [1, 2], "test": [1.9, 1.8]}], {"cells": [cell]})
+    compare = _script("pages.reproduction").compare_changes
+    same = {"problem": "multi_mnist", "method": "cosmos"}
+    cell = same | {"settings": {}, "seeds": [1, 2, 3], "volume": {"each": [2.0, 2.1, 2.9]}}
+    trial = same | {"change": "nothing", "seeds": [1, 2], "test": [1.9, 1.8]}
+    *_, line = compare([trial], {"cells": [cell]})
     # -0.1 and -0.3 apart: a mean of -0.2, whose standard error is 0.1414 / sqrt(2)
-    assert lines[-1] == (
-        "| nothing | Multi-MNIST | COSMOS | 2.94 | 2.050 | 1.850 | −0.200 ± 0.100 | 2 |"
-    )
+    assert line == "| nothing | Multi-MNIST, COSMOS | 1.850 | −0.200 ± 0.100 | 2 |"
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "results").glob("*.md")), ids=str)
+def test_every_table_of_results_says_when_and_on_what(page: Path) -> None:
+    regions = re.findall(r"<!-- written.*?<!-- end -->", page.read_text("utf-8"), re.DOTALL)
+    assert regions
+    for region in regions:
+        assert re.search(r"20\d\d(-\d\d-\d\d)?, version 0\.\d", region), region
 
 
 def test_the_draw_s_noise_is_as_measured() -> None:
@@ -166,12 +136,12 @@ def test_the_reference_has_every_public_name() -> None:
 
 def test_the_default_is_ahead_of_the_papers_recipe() -> None:
     """As docs/which.md says, wherever both were trained."""
-    page = _script("fronts_page")
-    both = [arms for arms in page.grouped().values() if "paper" in arms]
+    page = _script("pages.results")
+    both = [arms for arms in page.group_fronts().values() if "paper" in arms]
     assert len(both) == 6
     for name in ("hypervolume", "monotonicity"):
         for arms in both:
-            assert page.mean_of(arms["default"], name) > page.mean_of(arms["paper"], name)
+            assert page.average(arms["default"], name) > page.average(arms["paper"], name)
 
 
 def test_a_dead_link_is_found(tmp_path: Path) -> None:
@@ -196,7 +166,7 @@ def test_a_notebook_is_a_page_with_what_it_showed() -> None:
         {"cell_type": "markdown", "source": ["# Title\n", "text"]},
         {"cell_type": "code", "source": ["print(1)"], "outputs": outputs},
     ]
-    page = _script("notebook_page").page_of(json.dumps({"cells": cells}))
+    page = _script("pages.notebook").page_of(json.dumps({"cells": cells}))
     assert page.startswith("# Title\ntext\n\n```python\nprint(1)\n```\n\n````text\none\n````")
     assert "](data:image/png;base64,QUJD)" in page
     assert "iframe" not in page
@@ -204,20 +174,20 @@ def test_a_notebook_is_a_page_with_what_it_showed() -> None:
 
 
 def test_an_example_shows_what_it_has(tmp_path: Path) -> None:
-    shown_of, folder = _script("gallery_page").shown_of, tmp_path / "gallery"
+    show_example, folder = _script("pages.gallery").show_example, tmp_path / "gallery"
     folder.mkdir()
-    assert shown_of("one", folder) == []
+    assert show_example("one", folder) == []
     (folder / "one.png").write_bytes(b"")
     (folder / "one.txt").write_text("A curve\nand nine points\n")
-    (picture, _) = shown_of("one", folder)
+    (picture, _) = show_example("one", folder)
     # as docs/conf.py and GitHub read it
     assert picture == (
         '<picture><source media="(prefers-color-scheme: dark)" srcset="gallery/one-dark.png">'
         '<img src="gallery/one.png" alt="A curve and nine points"></picture>'
     )
     (folder / "one.html").write_text("<p>slider</p>")
-    assert shown_of("one", folder)[2:] == ["<!-- on the site: gallery/one.html -->", ""]
-    assert shown_of("two", folder) == []
+    assert show_example("one", folder)[2:] == ["<!-- on the site: gallery/one.html -->", ""]
+    assert show_example("two", folder) == []
 
 
 def test_what_the_gallery_shows_belongs_to_an_example() -> None:
@@ -228,7 +198,7 @@ def test_what_the_gallery_shows_belongs_to_an_example() -> None:
 
 
 def test_a_codec_is_told_beside_nine() -> None:
-    page = _script("rate_distortion_page")
+    compare_codecs = _script("pages.measured").compare_codecs
     # PSNR of 20 dB is a loss of 1: at (.5, .5) 1 bit gives 1, 1.2 bits 1.1 and .6 bits .8
     runs = [
         {
@@ -240,20 +210,20 @@ def test_a_codec_is_told_beside_nine() -> None:
         for share in (-0.04, 0.006)
     ]
     found = {"runs": runs, "rays": [[0.5, 0.5], [0.5, 0.5]], "unit": 0.01, "steps": 7}
-    told = page.finding(found)
-    assert "differ by −4.0 % to +0.6 %, depending on the seed (2 seeds)" in told
-    assert "ahead at 1 of 2 preferences and at most 10.0 % behind" in told
-    assert "takes 4.5 times as long" in told
+    numbers = compare_codecs(found)
+    assert (numbers["least"], numbers["most"], numbers["ahead"]) == (-0.04, 0.006, 1)
+    assert numbers["behind"] == pytest.approx(0.1)
+    assert numbers["times"] == 4.5
 
 
 def test_cards_have_the_formula_and_the_settings() -> None:
-    card = "\n".join(_script("reference_pages").write_card("objectives", "one_sided_error"))
+    card = "\n".join(_script("pages.reference").write_card("objectives", "one_sided_error"))
     assert "```math" in card
-    assert "| `power` | `2` | p, 1 or 2. |" in card
+    assert "- `power` (`2`): p, 1 or 2." in card
 
 
 def test_promises_are_told_with_the_counts_there_are(tmp_path: Path) -> None:
-    page = _script("promises_page").promises_page
+    page = _script("pages.promises").write_promises
     counted = tmp_path / "faults.json"
     assert "Tried" not in page(counted)
     part = {"done": {"a": 1200, "b": 34}, "answered": {"422": 1234}, "measured": {"megabytes": 5}}

@@ -1,19 +1,16 @@
 """docs/reference/: one page for each kind of building block, written from the docstrings."""
 
 import inspect
-import json
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
+from pages.common import describe_source, load_result, write_table
 from paretocosmos import registry
 from paretocosmos.config import describe_pair, get_pairs, get_paper_settings
 
 __all__ = ["KINDS", "write_card", "write_reference_page"]
 
-RESULTS = Path(__file__).resolve().parents[1] / "results"
 KINDS = {
     "problems": "A problem is data, objectives and a reference point. `paretocosmos train NAME` or `load_problem(NAME)` takes one.",
     "methods": "A method turns preferences and losses into weights of the losses. `--method NAME` chooses one, and `paretocosmos compare PROBLEM --methods A,B` trains several.",
@@ -26,11 +23,9 @@ Row = tuple[str, str, str]  # a setting's name, its default and its meaning
 
 
 def write_reference_page(kind: str) -> str:
-    """Return the page of a kind: what all of them share, then a card for each."""
+    """Return the page of a kind: what several of them share, then a card for each."""
     shared = _find_shared_settings(kind)
     parts = [f"# {TITLES.get(kind, kind.capitalize())}", "", KINDS[kind], ""]
-    parts.append("Written by `make docs` from the docstrings, which also have an example each.")
-    parts.append("")
     if kind == "methods":
         parts += [*_write_step_times(), ""]
     if shared:
@@ -43,21 +38,28 @@ def write_reference_page(kind: str) -> str:
 
 
 def write_card(kind: str, name: str, shared: list[Row] | None = None) -> Iterator[str]:
-    """Yield the lines of a card: its docstring, then a table of the settings of its own."""
+    """Yield the lines of a card: what it is, when to use it, and the settings of its own."""
     text = inspect.getdoc(registry.find(kind, name)) or ""
     text = text.partition("\n>>> ")[0].partition("\nArgs:\n")[0].strip()
-    if kind == "methods":
-        yield from _write_method_text(name, text)
-    else:
-        yield _to_markdown(text)
+    yield from (_write_method_text(name, text) if kind == "methods" else _shorten(text))
     yield ""
     rows = _list_settings(kind, name)
     common = [row for row in rows if row in (shared or ())]
     if particular := [row for row in rows if row not in common]:
         yield from (*_write_settings(particular), "")
     if common:
-        also = "Also" if particular else "Settings"
-        yield from (f"{also}: {', '.join(f'`{key}`' for key, *_ in common)} (above).", "")
+        yield from (f"Shared: {', '.join(f'`{key}`' for key, *_ in common)}.", "")
+
+
+def _shorten(text: str) -> Iterator[str]:
+    """Yield the first lines of a docstring, its formula, and when to use it; `help` has the rest."""
+    summary, *paragraphs = text.split("\n\n")
+    yield _to_markdown(summary)
+    formulas = [part for part in paragraphs if part.startswith(".. math::")]
+    others = [part for part in paragraphs if part not in formulas]
+    advice = [part for part in others[1:] if part.startswith(("Use ", "Paper: "))]
+    for part in (*formulas[:1], *others[:1], *advice):
+        yield from ("", _to_markdown(part))
 
 
 def _find_shared_settings(kind: str) -> list[Row]:
@@ -84,9 +86,8 @@ def _list_settings(kind: str, name: str) -> list[Row]:
 
 
 def _write_settings(rows: list[Row]) -> Iterator[str]:
-    yield from ("| setting | default | meaning |", "|---|---|---|")
     for key, default, meaning in rows:
-        yield f"| `{key}` | {default} | {meaning} |"
+        yield f"- `{key}` ({default}): {meaning}"
 
 
 def _read_meanings(thing: object) -> dict[str, str]:
@@ -105,7 +106,7 @@ def parse_arguments(docstring: str) -> dict[str, str]:
     """
     section = docstring.partition("\nArgs:\n")[2].partition("\n\n")[0]
     pairs = re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", section, re.MULTILINE)
-    return {name: _to_markdown(" ".join(text.split())).replace("|", "\\|") for name, text in pairs}
+    return {name: _to_markdown(" ".join(text.split())) for name, text in pairs}
 
 
 def _write_method_text(name: str, text: str) -> Iterator[str]:
@@ -115,7 +116,7 @@ def _write_method_text(name: str, text: str) -> Iterator[str]:
     assert formula is not None
     rest = " ".join(rest.replace(formula[0], "").split())
     cost = re.search(r"Cost: (.+?)\. (?=Use )", rest)
-    use = re.search(r"Use (.+?); avoid (.+?)\.(?= Paper:|$)", rest)
+    use = re.search(r"Use (.+?); avoid (.+?)\.(?= |$)", rest)
     paper = re.search(r"Paper: (.+)\.$", rest)
     assert cost is not None
     assert use is not None
@@ -125,14 +126,7 @@ def _write_method_text(name: str, text: str) -> Iterator[str]:
     yield from (summary, "", "```math", " ".join(formula[1].split()), "```", "")
     if rest.split():
         yield from (*textwrap.wrap(" ".join(rest.split()), 110, break_on_hyphens=False), "")
-    yield from _write_facts(
-        {
-            "cost of a step": cost[1] + _describe_measured_step(name),
-            "use": use[1],
-            "avoid": use[2],
-            "paper": paper[1],
-        }
-    )
+    yield from _write_facts(name, cost[1], use[1], use[2], paper[1])
 
 
 def _write_pair_card(name: str) -> Iterator[str]:
@@ -148,46 +142,34 @@ def _write_pair_card(name: str) -> Iterator[str]:
     settings["learning_rate"] = values["learning_rate"]
     yield from (facts["summary"], "")
     yield from (f"The method `{method}` with the conditioning `{conditioning}`.", "")
-    yield from _write_facts(
-        {
-            "cost of a step": facts["cost"] + _describe_measured_step(name),
-            **{key: facts[key] for key in ("use", "avoid", "paper")},
-            "settings": ", ".join(f"`{key}={value}`" for key, value in settings.items()),
-        }
-    )
-    yield ""
+    yield from _write_facts(name, *(facts[key] for key in ("cost", "use", "avoid", "paper")))
+    listed = ", ".join(f"`{key}={value}`" for key, value in settings.items())
+    yield from (f"**Settings:** {listed}.", "")
 
 
-def _write_facts(facts: Mapping[str, str]) -> Iterator[str]:
-    yield from ("| | |", "|---|---|")
-    for key, text in facts.items():
-        yield f"| {key} | {text} |"
+def _write_facts(name: str, cost: str, use: str, avoid: str, paper: str) -> Iterator[str]:
+    yield f"**Use** {use}. **Avoid** {avoid}. **A step:** {cost}{_describe_measured_step(name)}. **Paper:** {paper}."
 
 
 def _describe_measured_step(name: str) -> str:
     """Say how long a step takes beside COSMOS's, where it was measured."""
-    step = _load("methods.json")["steps"].get(name)
+    step = load_result("methods")["steps"].get(name)
     if step is None or name == "cosmos":
         return ""
     networks = f" for all {step['networks']} networks together" if step["networks"] > 1 else ""
-    return f"; measured, {step['ratio']:.1f} times the time of COSMOS's{networks}"
+    return f"; {step['ratio']:.1f} times the time of COSMOS's{networks}"
 
 
 def _write_step_times() -> Iterator[str]:
     """Yield a table with the time of a step of each method."""
-    results = _load("methods.json")
-    device = results["machine"]["device"]
-    yield f"| Multi-MNIST, one {device} | networks | parameters | step | times COSMOS's |"
-    yield "|---|---|---|---|---|"
-    for name, step in results["steps"].items():
-        yield (
-            f"| {name} | {step['networks']} | {step['parameters']:,} | {step['step'] * 1e6:.0f} us | "
-            f"{step['ratio']:.2f} |"
-        )
-
-
-def _load(name: str) -> Any:
-    return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+    yield from write_table(
+        ["Multi-MNIST", "networks", "parameters", "a step", "times COSMOS's"],
+        (
+            [name, step["networks"], f"{step['parameters']:,}", f"{1e6 * step['step']:.0f} µs", f"{step['ratio']:.2f}"]
+            for name, step in load_result("methods")["steps"].items()
+        ),
+    )  # fmt: skip
+    yield from ("", describe_source("methods"))
 
 
 def _to_markdown(text: str) -> str:

@@ -10,9 +10,10 @@ An example NAME may have files in `docs/gallery/`:
 
 from pathlib import Path
 
-__all__ = ["gallery"]
+from pages.common import ROOT, write_picture
 
-ROOT = Path(__file__).resolve().parents[1]
+__all__ = ["show_example", "write_gallery"]
+
 SHOWN = ROOT / "docs" / "gallery"
 # Files in the order of the page, the simplest first, with their titles.
 TITLES = {
@@ -39,33 +40,31 @@ TITLES = {
 }
 
 
-def gallery() -> str:
-    """Return the page: the pictures as a table of links, then a section for every example."""
+def write_gallery() -> str:
+    """Return the page: the pictures as cards, then a section for every example."""
     examples = {path.stem: path for path in sorted((ROOT / "examples").glob("*.py"))}
-    assert set(examples) == set(TITLES), "scripts/gallery_page.py needs a title for each example"
+    assert set(examples) == set(TITLES), "scripts/pages/gallery.py needs a title for each example"
     parts = [
         "# Gallery",
         "",
-        "Each example is one file that you can download and run. The output below it is what it printed (`make examples`). See also",
-        "[the notebooks](notebooks.md) and [the results](results.md).",
+        "Each example is one file that you can download and run; below it is what it printed. See also [the notebooks](notebooks.md) and [the results](results/applications.md).",
         "",
-        *_link_pictures(),
+        "::::{grid} 1 2 2 2",
+        ":gutter: 3",
         "",
     ]
     for name in TITLES:
+        if (SHOWN / f"{name}.png").exists():
+            parts += [
+                f":::{{grid-item-card}} {TITLES[name]}",
+                f":link: gallery.html#{_anchor(name)}",
+                *_show_picture(name, SHOWN)[:1],
+                ":::",
+            ]
+    parts += ["::::", ""]
+    for name in TITLES:
         parts += _section(examples[name])
     return "\n".join(parts)
-
-
-def _link_pictures() -> list[str]:
-    pictured = [name for name in TITLES if (SHOWN / f"{name}.png").exists()]
-    links = (f"[![{TITLES[name]}](gallery/{name}.png)](#{_anchor(name)})" for name in pictured)
-    titles = (f"[{TITLES[name]}](#{_anchor(name)})" for name in pictured)
-    return [
-        f"| {' | '.join(titles)} |",
-        "|---" * len(pictured) + "|",
-        f"| {' | '.join(links)} |",
-    ]
 
 
 def _anchor(name: str) -> str:
@@ -75,40 +74,42 @@ def _anchor(name: str) -> str:
 
 def _section(path: Path) -> list[str]:
     """Return the lines of an example: its docstring, its picture, its code folded, its output."""
-    docstring = path.read_text(encoding="utf-8").split('"""')[1]
-    first, _, rest = docstring.partition("\n")
-    kept = ROOT / "results" / f"{path.stem}.txt"
-    shown = kept.read_text(encoding="utf-8").rstrip() if kept.exists() else ""
-    return [
+    docstring = path.read_text(encoding="utf-8").split('"""')[1].strip()
+    lines = [
         f"## {TITLES[path.stem]}",
         "",
-        first,
-        *([rest.rstrip()] if rest.strip() else []),
+        docstring,
         "",
-        *shown_of(path.stem, SHOWN),
+        *show_example(path.stem, SHOWN),
         f":::{{dropdown}} {path.name}",
-        f"```{{literalinclude}} ../examples/{path.name}",
-        ":language: python",
-        "```",
+        *_include(f"examples/{path.name}", "python"),
         ":::",
         "",
-        *([] if not shown else ["```text", shown, "```", ""]),
     ]
+    if (ROOT / "results" / f"{path.stem}.txt").exists():
+        lines += [*_include(f"results/{path.stem}.txt", "text"), ""]
+    return lines
 
 
-def shown_of(name: str, folder: Path) -> list[str]:
-    """The picture of an example and its part of the page, where it has them.
+def _include(path: str, language: str) -> list[str]:
+    return [f"```{{literalinclude}} ../{path}", f":language: {language}", "```"]
+
+
+def show_example(name: str, folder: Path) -> list[str]:
+    """Return the picture of an example and its part of the page, where it has them.
 
     Args:
         name: of the example.
         folder: where the files are, beside the page.
     """
-    lines = []
-    if (folder / f"{name}.png").exists():
-        words = " ".join((folder / f"{name}.txt").read_text(encoding="utf-8").split())
-        place = f"{folder.name}/{name}"
-        dark = f'<source media="(prefers-color-scheme: dark)" srcset="{place}-dark.png">'
-        lines += [f'<picture>{dark}<img src="{place}.png" alt="{words}"></picture>', ""]
+    lines = _show_picture(name, folder)
     if (folder / f"{name}.html").exists():
         lines += [f"<!-- on the site: {folder.name}/{name}.html -->", ""]
     return lines
+
+
+def _show_picture(name: str, folder: Path) -> list[str]:
+    if not (folder / f"{name}.png").exists():
+        return []
+    words = " ".join((folder / f"{name}.txt").read_text(encoding="utf-8").split())
+    return [write_picture(f"{folder.name}/{name}", words), ""]

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["promises_page"]
+from pages.common import RESULTS
 
-COUNTED = Path(__file__).resolve().parents[1] / "results" / "faults.json"
+__all__ = ["write_promises"]
+
+COUNTED = RESULTS / "faults.json"
 
 HEAD = """# What is promised
 
@@ -67,7 +69,7 @@ END = """## What is not promised
 Hashes detect damage, not who did it. [SECURITY.md](../SECURITY.md) says what else is not promised, and how to report a broken promise."""
 
 
-def promises_page(counted: Path = COUNTED) -> str:
+def write_promises(counted: Path = COUNTED) -> str:
     """The page; parts that were not run have no counts."""
     parts = json.loads(counted.read_text())["parts"] if counted.exists() else {}
     sections = {name: _section(name, parts.get(name)) for name in PARTS}

@@ -1,0 +1,1 @@
+"""The parts of README and docs/ that a program writes, from the code and from results/."""

@@ -1,0 +1,233 @@
+"""Written parts of the results on speed and applications."""
+
+from collections.abc import Iterator
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from pages.common import describe_source, load_result, write_table
+
+__all__ = ["REGIONS", "compare_codecs", "get_conditioning_cost", "list_speedups"]
+
+CAPTURED = "captured, 32, tf32, nchw, group"
+
+
+def list_speedups() -> dict[str, tuple[float, float]]:
+    """Return the seconds of a textbook loop and ours, on a CPU, by what was timed."""
+    table, images = load_result("bench_tabular"), load_result("bench_images")
+    times = {
+        "a step on Adult": (table, "step"),
+        f"{table['epochs']} epochs on Adult": (table, "training"),
+        "25 preferences on Adult": (table, "sweep"),
+        "a step of a LeNet": (images, "step"),
+        "25 preferences, 512 images": (images, "sweep"),
+    }
+    return {
+        title: (found["seconds"][f"{key}_textbook"], found["seconds"][f"{key}_ours"])
+        for title, (found, key) in times.items()
+    }
+
+
+def _format_seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
+
+
+def write_cpu_speed() -> Iterator[str]:
+    """Yield times beside the textbook loop's on a CPU, and how long a user waits."""
+    yield from write_table(
+        ["on a CPU", "textbook", "paretocosmos", "times as fast"],
+        (
+            [title, _format_seconds(theirs), _format_seconds(ours), f"{theirs / ours:.1f}"]
+            for title, (theirs, ours) in list_speedups().items()
+        ),
+    )
+    shell, reached = load_result("shell"), load_result("bench_tabular")["hypervolume"]
+    rows, columns = shell["csv_shape"]
+    yield ""
+    yield (
+        f"Both reach the same front (hypervolume {reached['textbook']:.3f} and {reached['ours']:.3f}). A step with ten objectives takes "
+        f"{load_result('bench_images')['objectives']['ratio']:.2f} times as long as with two. `import paretocosmos` adds {shell['import_seconds']:.2f} s to `import torch`, and a CSV of "
+        f"{rows:,} rows and {columns} columns becomes a front and its page in {shell['csv_seconds']:.1f} s."
+    )
+    yield from ("", describe_source("bench_tabular", "Medians of 7 rounds in one process"))
+
+
+def write_gpu_speed() -> Iterator[str]:
+    """Yield times of each engine on a GPU, and the cost of conditioning a deep network."""
+    gpu, deep = load_result("gpu"), load_result("efficientnet")
+    yield from write_table(
+        ["Multi-MNIST, batch 256", "a step", "100 epochs", "peak memory"],
+        (
+            [name, f"{1e6 * row['step']:,.0f} µs", f"{row['hundred_epochs']:.0f} s", f"{row['peak_memory'] / 1e6:.0f} MB"]
+            for name, row in {"textbook": gpu["textbook"], **gpu["engines"]}.items()
+        ),
+    )  # fmt: skip
+    (ten,) = (r["cosmos, 10 / single task"] for r in deep["ratios"] if r["kind"] == CAPTURED)
+    whole = {(r["how"], r["what"], r["seeds"]): r["us"] for r in load_result("kernels")["whole"]}
+    gains = [
+        us / whole["fused", what, seeds]
+        for (how, what, seeds), us in whole.items()
+        if how == "library"
+    ]
+    ways = [load_result(f"reproducible_{where}") for where in ("cpu", "h200")]
+    bits = [
+        bit for way in ways for row in way["problems"].values() for bit in row["identical"].values()
+    ]
+    yield ""
+    yield (
+        f"On EfficientNet-B4, a step of COSMOS as published takes {get_conditioning_cost():.3f} times as long as one for a single task, and {ten:.3f} times for ten tasks "
+        f"(the paper: 1.07). The fused kernels of the LeNet are {min(gains):.1f} to {max(gains):.1f} times as fast as torch's. "
+        f"With `--deterministic`, {sum(bits)} of {len(bits)} comparisons of fronts and weights (trained again, by another engine, resumed after an interruption, evaluated again; "
+        "on a CPU and on the GPU) are identical, bit for bit."
+    )
+    yield from ("", describe_source("gpu"))
+
+
+def get_conditioning_cost() -> float:
+    """Return a captured step of COSMOS for two tasks on EfficientNet-B4, in single-task steps."""
+    ratios = load_result("efficientnet")["ratios"]
+    (found,) = (float(r["cosmos, 2 / single task"]) for r in ratios if r["kind"] == CAPTURED)
+    return found
+
+
+def write_use_speed() -> Iterator[str]:
+    """Yield what it costs to fit an estimator, serve, export and open a page."""
+    estimators, serving = load_result("estimators"), load_result("serving")["rows"]
+    (alone, *_, many) = load_result("onnx")["adult"]["timings"]
+    (page,) = (load_result("explorer")["objectives"][count] for count in ("2",))
+    fit, together, killed = (
+        estimators["fits"]["groups"],
+        serving["batching"],
+        serving["killed and restarted"]["seen"],
+    )
+    yield from write_table(
+        ["what", "costs", "measured"],
+        [
+            [f"fit a `ParetoClassifier` on {estimators['rows']:,} rows of {estimators['features']} numbers", f"{fit['seconds']:.1f} s, {fit['memory_times_data']:.1f} times the data's memory", _link("estimators")],
+            ["a prediction over HTTP, 32 clients", f"{together['per_second']:,.0f} a second, 99 % within {together['p99_ms']:.0f} ms; {together['seen']['wrong'] + killed['wrong']} wrong answers, also when killed and restarted", _link("serving")],
+            ["an exported model: one row / 10,000 rows", f"{alone['onnxruntime_ms']:.2f} / {many['onnxruntime_ms']:.1f} ms with onnxruntime, {alone['torch_ms']:.2f} / {many['torch_ms']:.1f} ms with PyTorch", _link("onnx")],
+            ["the page, 1,001 preferences of 5 runs", f"{page['bytes'] / 1e6:.1f} MB, {page['preference_frames_per_second']:.0f} frames a second while dragging", _link("explorer")],
+        ],
+    )  # fmt: skip
+    sizes = load_result("processes")["sizes"]
+    stream = load_result("loader")["training"]["256"]["streamed"]
+    yield ""
+    yield (
+        f"Data that does not fit on the GPU is streamed: at batch 256 a LeNet takes {stream['images_per_second']:,.0f} pictures a second and waits {stream['share_waiting']:.0%} of its time "
+        f"({_link('loader')}). A second process makes a LeNet on a CPU {sizes['256']['throughput_of_two']:.2f} times as fast at batch 256 and "
+        f"{sizes['2048']['throughput_of_two']:.2f} times at batch 2,048 ({_link('processes')})."
+    )
+
+
+def _link(name: str) -> str:
+    found = load_result(name)
+    return f"[{found['written'][:10]}, version {found['version']}](../../results/{name}.json)"
+
+
+def write_quantiles() -> Iterator[str]:
+    """Yield one network for all quantiles beside one for each of nine levels."""
+    found = load_result("quantiles")
+    one, nine = found["mean"]["one"], found["mean"]["separate"]
+    rows = (
+        ("pinball loss, relative to the truth", "pinball", 1, "{:.4f}"),
+        ("distance from the true quantile, minutes", "minutes", 1, "{:.2f}"),
+        ("coverage asked for and measured differ by, points", "coverage", 100, "{:.2f}"),
+        ("training time, relative", "seconds", 1 / one["seconds"], "{:.1f}"),
+    )
+    yield from write_table(
+        ["mean over nine levels", "one network", "nine networks"],
+        ([title, *(form.format(scale * part[key]) for part in (one, nine))] for title, key, scale, form in rows),
+    )  # fmt: skip
+    yield from ("", describe_source("quantiles", f"{len(found['seeds'])} seeds"))
+
+
+def write_robustness() -> Iterator[str]:
+    """Yield one network beside one for each of five weights on attacks."""
+    found = load_result("robustness")
+    mean = found["mean"]
+
+    def list_accuracies(name: str) -> list[str]:
+        values = np.mean([cell[name]["values"] for cell in found["cells"]], axis=0)
+        return [f"{plain:.1f} / {attacked:.1f}" for plain, attacked in 100 * (1 - values)]
+
+    yield from write_table(
+        ["correct, plain / attacked, %", *(f"weight {weight:g} on attacks" for weight in found["weights"])],
+        (
+            [title, *list_accuracies(name)]
+            for title, name in (("one network", "one"), ("five networks", "separate"))
+        ),
+    )  # fmt: skip
+    yield ""
+    yield (
+        f"The one network has {mean['hypervolume']:.3f} times the hypervolume of the five, covers {mean['range']:.0%} of their range and takes "
+        f"{mean['seconds'] / mean['seconds_separate']:.2f} of their training time."
+    )
+    yield from ("", describe_source("robustness", f"{len(found['seeds'])} seeds"))
+
+
+def compare_codecs(found: Any) -> dict[str, float]:
+    """Compare one codec with nine networks: bits at equal quality, weighted losses, and time."""
+    rays = np.asarray(found["rays"])
+    losses = {}
+    for name in ("one", "separate"):
+        bits, psnr = np.moveaxis(np.array([run[name] for run in found["runs"]]), -1, 0)
+        losses[name] = (rays[:, 0] * bits + rays[:, 1] * 10 ** (-psnr / 10) / found["unit"]).mean(0)
+    ratio = losses["one"] / losses["separate"] - 1
+    one, nine = (sum(run["cpu_seconds"][name] for run in found["runs"]) for name in losses)
+    shares = [run["bd_rate"] for run in found["runs"]]
+    return {
+        "least": min(shares),
+        "most": max(shares),
+        "ahead": int((ratio < 0).sum()),
+        "behind": float(ratio.max()),
+        "times": nine / one,
+    }
+
+
+def describe_codecs(found: Any) -> str:
+    """Say what `compare_codecs` found."""
+    numbers = compare_codecs(found)
+    return (
+        f"At equal PSNR the one network needs {numbers['least']:+.1%} to {numbers['most']:+.1%} bits, depending on the seed, compared with nine networks of "
+        f"{found['steps']} steps each; its weighted loss is lower at {numbers['ahead']} of {len(found['rays'])} preferences and at most {numbers['behind']:.1%} higher at the others. "
+        f"Training the nine takes {numbers['times']:.1f} times as long."
+    ).replace(" -", " −")
+
+
+def write_codecs() -> Iterator[str]:
+    """Yield one codec beside nine."""
+    found = load_result("rate_distortion")
+    yield from (describe_codecs(found), "")
+    yield describe_source("rate_distortion", f"{len(found['runs'])} seeds")
+
+
+def write_faces() -> Iterator[str]:
+    """Yield errors on a part of CelebA, beside a network for each task and a constant."""
+    cells = load_result("celeba")["cells"]
+    titles = {"cosmos": "COSMOS", "single_task": "a network each", "linear": "the default of 0.2"}
+    rows = []
+    for cell in cells:
+        constants = fmean(one["misclassification"] for one in cell["tasks"]["constant"].values())
+        mean = cell["tasks"]["mean"]
+        penalty = cell["method_settings"].get("penalty")
+        name = titles[cell["method"]] + (f", λ {penalty:g}" if cell["method"] == "cosmos" else "")
+        rays = f"{cell['training']['rays_per_batch']} ray{'s' * (cell['training']['rays_per_batch'] > 1)}"
+        rows.append(
+            [f"`{cell['problem']}`", f"{name}, {rays} a batch", cell["training"]["epochs"], f"{mean['misclassification']:.1%} ({constants:.1%})", f"{mean['roc_auc']:.3f}"]
+        )  # fmt: skip
+    yield from write_table(
+        ["attributes", "trained", "epochs", "wrong (a constant)", "ROC-AUC"], rows
+    )
+    yield from ("", describe_source("celeba", "One seed, means over the attributes"))
+
+
+REGIONS = {
+    "cpu_speed": write_cpu_speed,
+    "gpu_speed": write_gpu_speed,
+    "use_speed": write_use_speed,
+    "quantiles": write_quantiles,
+    "robustness": write_robustness,
+    "codecs": write_codecs,
+    "faces": write_faces,
+}

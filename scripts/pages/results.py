@@ -1,0 +1,306 @@
+"""Written parts of docs/results.md, and of its pages on quality and fairness."""
+
+from collections.abc import Iterator
+from functools import cache
+from statistics import fmean
+from typing import Any
+
+from pages.common import describe_source, load_result, write_table
+
+__all__ = ["REGIONS", "average", "compare_with_fairlearn", "group_fronts"]
+
+PROBLEMS = {
+    "adult": "Adult",
+    "compas": "COMPAS",
+    "default_credit": "Default",
+    "multi_mnist": "Multi-MNIST",
+    "multi_fashion": "Multi-Fashion",
+    "fashion_and_mnist": "Fashion+MNIST",
+}
+TABLES = PROBLEMS | {
+    "german_credit": "German credit",
+    "stop_and_search": "Stop and search",
+    "law_school": "Law school",
+}
+PAIRS = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
+ARMS = {
+    "separate": "nine separate networks",
+    "default": "one network, the default of 0.2",
+    "paper": "one network, COSMOS as published",
+}
+GOALS = {"published": "", "text": ", a harder draw"}
+SHAPES = {
+    "default": "default",
+    "linear": "`linear`",
+    "smooth_tchebycheff": "`smooth_tchebycheff`",
+    "cosmos, printed": "COSMOS as published",
+}
+KNOWN = {
+    "toy_convex": "convex (`toy_convex`)",
+    "zdt1": "convex (ZDT1)",
+    "toy_concave": "concave (`toy_concave`)",
+    "vlmop2": "concave (VLMOP2)",
+    "zdt2": "concave (ZDT2)",
+    "dtlz2": "concave, 3 objectives (DTLZ2)",
+    "zdt3": "in pieces (ZDT3)",
+    "dtlz7": "in pieces, 3 objectives (DTLZ7)",
+}
+# Analytic problems whose front is in one piece.
+ONE_PIECE = ("toy_convex", "toy_concave", "zdt1", "zdt2", "dtlz2", "vlmop2")
+OURS = "one network"
+# The least coverage of 95 % intervals that we accept.
+LEAST_COVERAGE = 0.935
+KINDS = {
+    "fixed": "a point given before",
+    "chosen, val": "a chosen point, on the rows it was chosen on",
+    "chosen, test": "a chosen point, on new rows",
+}
+
+
+@cache
+def _get_shapes() -> dict[tuple[str, str], Any]:
+    return {(one["problem"], one["method"]): one for one in load_result("shapes")["fronts"]}
+
+
+def write_shapes() -> Iterator[str]:
+    """Yield the share of the exact hypervolume, and the order, by shape of the front."""
+    fronts = _get_shapes()
+    yield from write_table(
+        ["the exact front", *SHAPES.values()],
+        (
+            [
+                title,
+                *(
+                    f"{one['hypervolume']:.1%} ({one['order']:.2f})".replace("-", "−")
+                    for one in (fronts[problem, method] for method in SHAPES)
+                ),
+            ]
+            for problem, title in KNOWN.items()
+        ),
+    )
+    yield from ("", describe_source("shapes", "One seed"))
+
+
+def write_shapes_in_words() -> Iterator[str]:
+    """Yield what the table of shapes says for a choice of the method."""
+    fronts = _get_shapes()
+    volumes = {key: one["hypervolume"] for key, one in fronts.items()}
+    near = [
+        problem
+        for problem in KNOWN
+        if volumes[problem, "default"] > max(volumes[problem, m] for m in SHAPES) - 0.01
+    ]
+    order = min(fronts[problem, "default"]["order"] for problem in ONE_PIECE)
+    yield (
+        f"On {len(KNOWN)} [fronts known in closed form](results/quality.md#fronts-of-known-shape), the default has the largest hypervolume "
+        f"of the methods above, or is within one point of it, on {'all' if len(near) == len(KNOWN) else len(near)}; `linear` reaches {volumes['zdt2', 'linear']:.1%} of a "
+        f"concave one (ZDT2). On fronts in one piece the default's weights and losses have a rank correlation of at least {order:.2f}; "
+        f"on DTLZ7, which is in pieces, only {fronts['dtlz7', 'default']['order']:.2f}."
+    )
+
+
+def group_fronts() -> dict[tuple[str, str], dict[str, list[dict[str, Any]]]]:
+    """Return the fronts of `benchmarks.fronts` by problem and set-up, then by arm."""
+    found: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
+    for part in load_result("fronts")["parts"]:
+        for row in part["fronts"]:
+            arms = found.setdefault((row["problem"], row["set_up"]), {})
+            arms.setdefault(row["arm"], []).append(row)
+    return found
+
+
+def average(runs: list[dict[str, Any]], name: str) -> float:
+    """Return the mean over runs of one number."""
+    return fmean(run[name] for run in runs)
+
+
+def write_fronts() -> Iterator[str]:
+    """Yield hypervolume and order of three ways to get a front, on the six sets."""
+
+    def describe(runs: list[dict[str, Any]]) -> str:
+        if not runs:
+            return "–"
+        order = f"{average(runs, 'monotonicity'):.2f}".replace("-", "−")
+        return f"{average(runs, 'hypervolume'):.3f} ({order})"
+
+    yield from write_table(
+        ["test data", *ARMS.values()],
+        (
+            [
+                f"{PROBLEMS[problem]}{GOALS.get(set_up, '')}",
+                *(describe(by.get(a, [])) for a in ARMS),
+            ]
+            for (problem, set_up), by in group_fronts().items()
+        ),
+    )
+    yield ""
+    for images, note in ((True, "Pairs of images, five seeds"), (False, "Tables, five seeds")):
+        parts = [part for part in load_result("fronts")["parts"] if (part["fronts"][0]["problem"] in PAIRS) is images]  # fmt: skip
+        versions = " and ".join(dict.fromkeys(part["version"] for part in parts))
+        newest = max(parts, key=lambda part: part["written"]) | {"version": versions}
+        yield from (describe_source("fronts", note, content=newest), "")
+
+
+def write_ingredients() -> Iterator[str]:
+    """Yield what removing each ingredient of version 0.2's default costs."""
+    found = load_result("study_fronts")
+    (whole,) = (
+        c["hypervolume"] for c in found["cells"] if c["method"] == "linear" and not c["settings"]
+    )
+    losses = [
+        (cell["hypervolume"] - whole, ", ".join(f"`{k}={v}`" for k, v in cell["settings"].items()))
+        for cell in found["cells"]
+        if cell["settings"]
+    ]
+    listed = [f"{name} {loss:+.3f}" for loss, name in sorted(losses) if abs(loss) >= 0.01]
+    rest = max(abs(loss) for loss, _ in losses if abs(loss) < 0.01)
+    yield (
+        f"What single settings change of the hypervolume {whole:.3f} on Multi-Fashion: {', '.join(listed)}; the other "
+        f"{len(losses) - len(listed)} at most {rest:.3f}.".replace(" -", " −")
+    )
+    yield from ("", describe_source("study_fronts", "Five seeds, the default of 0.2"))
+
+
+def compare_with_fairlearn() -> Iterator[dict[str, Any]]:
+    """Yield means over splits for every table, gap and bound, beside the best of fairlearn's."""
+    cases = load_result("constraint")["cases"]
+    keys = dict.fromkeys((case["table"], case["gap"], case["bound"]) for case in cases)
+    splits = len({case["split"] for case in cases})
+    for table, gap, bound in keys:
+        here = [c for c in cases if (c["table"], c["gap"], c["bound"]) == (table, gap, bound)]
+        means: dict[tuple[str, str], dict[str, float]] = {}
+        for name in dict.fromkeys((case["method"], case["learner"]) for case in here):
+            same = [c for c in here if (c["method"], c["learner"]) == name and c["found"]]
+            # fairlearn's `ExponentiatedGradient` was trained on some splits only
+            if (name[0] == OURS and same) or len(same) == splits:
+                means[name] = {
+                    "accuracy": fmean(c["accuracy"] for c in same),
+                    "kept": fmean(c["gap_test"] <= bound for c in same),
+                }
+        ours = means.pop((OURS, OURS), None)
+        linear = [one for (_, learner), one in means.items() if learner == "logistic regression"]
+        yield {
+            "table": TABLES[table],
+            "gap": gap,
+            "bound": bound,
+            "ours": ours,
+            "best": max(means.values(), key=lambda one: one["accuracy"]),
+            "linear": max(linear, key=lambda one: one["accuracy"]),
+        }
+
+
+def _compute_gains(reference: str = "best") -> list[float]:
+    rows = (row for row in compare_with_fairlearn() if row["ours"])
+    return [100 * (row["ours"]["accuracy"] - row[reference]["accuracy"]) for row in rows]
+
+
+def write_constraint() -> Iterator[str]:
+    """Yield the difference to fairlearn's best on every table, gap and bound, then in words."""
+    rows = list(compare_with_fairlearn())
+    by_gap: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        by_gap.setdefault((row["table"], row["gap"]), []).append(row)
+    bounds = [f"{100 * row['bound']:g} points" for row in next(iter(by_gap.values()))]
+
+    def describe(row: dict[str, Any]) -> str:
+        if row["ours"] is None:
+            return "none found"
+        gain = 100 * (row["ours"]["accuracy"] - row["best"]["accuracy"])
+        kept = f"{row['ours']['kept']:.0%} / {row['best']['kept']:.0%}"
+        return f"{gain:+.2f} ({kept})".replace("-", "−")
+
+    yield from write_table(
+        ["table", "gap", *(f"at most {bound}" for bound in bounds)],
+        ([table, f"`{gap}`", *map(describe, group)] for (table, gap), group in by_gap.items()),
+    )
+    cases = [case for case in load_result("constraint")["cases"] if case["method"] == OURS]
+    kept = [fmean(r[who]["kept"] for r in rows if r["ours"]) for who in ("ours", "best")]
+    gains = _compute_gains()
+    yield ""
+    yield (
+        f"A point within the bound is found in {fmean(case['found'] for case in cases):.0%} of cases. On average its accuracy differs by "
+        f"{fmean(gains):+.2f} points from fairlearn's best and by {fmean(_compute_gains('linear')):+.2f} from its best with logistic regression; we are behind in "
+        f"{sum(gain < 0 for gain in gains) + len(rows) - len(gains)} of {len(rows)} cells. On test rows the bound holds in {kept[0]:.0%} of cases, for fairlearn's best in {kept[1]:.0%}.".replace(
+            " -", " −"
+        )
+    )
+    splits = len({case["split"] for case in cases})
+    yield from ("", describe_source("constraint", f"{splits} splits of each table"))
+
+
+def write_intervals() -> Iterator[str]:
+    """Yield coverage and width of intervals, and what a confidence buys."""
+    cells: dict[str, list[dict[str, Any]]] = {}
+    for cell in load_result("intervals")["cells"]:
+        cells.setdefault(cell["kind"], []).append(cell)
+    yield from write_table(
+        [
+            "95 % interval of",
+            "kinds of tables",
+            f"cover under {LEAST_COVERAGE:.1%}",
+            "least coverage",
+            "mean width",
+        ],
+        (
+            [
+                title,
+                len(cells[kind]),
+                sum(cell["coverage"] < LEAST_COVERAGE for cell in cells[kind]),
+                f"{min(cell['coverage'] for cell in cells[kind]):.1%}",
+                f"{fmean(cell['ratio'] for cell in cells[kind]):.2f} times an oracle's",
+            ]
+            for kind, title in KINDS.items()
+        ),
+    )
+    sure = cells["confidence"]
+    found = [[c["found"] for c in sure if c["gap"] == gap] for gap in (0.02, 0.1)]
+    yield ""
+    yield (
+        f"With `confidence=0.9`, the chosen point breaks its bound in at most {max(c['broken'] for c in sure):.1%} of the tables; without, in up to "
+        f"{max(c['broken_without'] for c in sure):.1%}. The price: with 300 rows and few positives in a group, as few as {min(found[0]):.1%} of the tables "
+        f"support a bound of 0.02, and {min(found[1]):.1%} one of 0.1."
+    )
+    yield from ("", describe_source("intervals", "2,000 simulated tables of each kind"))
+
+
+def write_overview() -> Iterator[str]:
+    """Yield one number for each question."""
+    fronts = _get_shapes()
+    speed, quantiles = load_result("bench_tabular"), load_result("quantiles")["mean"]
+    (fashion,) = (
+        by for key, by in group_fronts().items() if key == ("fashion_and_mnist", "published")
+    )
+    ours, nine = (average(fashion[arm], "hypervolume") for arm in ("default", "separate"))
+    answers = {
+        "Is one network as good as many?": (
+            f"hypervolume {ours:.2f} (default of 0.2) instead of {nine:.2f} for nine networks on Fashion+MNIST; {fronts['zdt2', 'default']['hypervolume']:.1%} of the exact front of ZDT2",
+            "[quality](results/quality.md)",
+        ),
+        "What does a fairness limit cost?": (
+            f"{fmean(_compute_gains()):+.2f} points of accuracy beside fairlearn's best, refitted for each limit".replace("-", "−"),
+            "[fairness](results/fairness.md)",
+        ),
+        "How fast is it?": (
+            f"a training on Adult is {speed['ratio']['training']:.1f} times as fast as a textbook loop",
+            "[speed](results/speed.md)",
+        ),
+        "What else can be traded?": (
+            f"all quantiles in one network: coverage is {100 * quantiles['one']['coverage']:.1f} points off, that of nine networks {100 * quantiles['separate']['coverage']:.1f}",
+            "[applications](results/applications.md)",
+        ),
+    }  # fmt: skip
+    yield from write_table(
+        ["question", "answer", "page"],
+        ([question, *answer] for question, answer in answers.items()),
+    )
+
+
+REGIONS = {
+    "overview": write_overview,
+    "shapes": write_shapes,
+    "shapes_in_words": write_shapes_in_words,
+    "fronts": write_fronts,
+    "ingredients": write_ingredients,
+    "constraint": write_constraint,
+    "intervals": write_intervals,
+}

@@ -269,8 +269,9 @@ def test_what_reads_numbers_back_falls_back_and_is_right(tmp_path: Path) -> None
     eager = _go(tmp_path / "eager", "toy_convex", engine="eager", **given)
     with pytest.warns(EngineWarning, match="cannot be captured|cannot be traced") as told:
         captured = _go(tmp_path / "captured", "toy_convex", engine="captured", **given)
-    assert len(told) == 1
+    assert sum(issubclass(warning.category, EngineWarning) for warning in told) == 1
     assert str(captured.record["engine"]).startswith("eager: the step cannot be captured (")
+    assert torch.rand(1, device="cuda") < 1  # random numbers can be drawn again
     _near(captured, eager, 1e-8)
     # and the device is fit for the next capture
     after = _go(tmp_path / "after", "toy_convex", engine="captured", **TOY)

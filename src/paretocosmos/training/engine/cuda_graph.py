@@ -112,6 +112,8 @@ class CudaGraphEngine:
         pool, stream = torch.cuda.graph_pool_handle(), torch.cuda.current_stream()
         if stream == torch.cuda.default_stream():  # which cannot be captured
             stream = torch.cuda.Stream()
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        random_state = generator.clone_state()
         try:
             for handle, (key, (_, ray)) in zip(handles, firsts.items(), strict=True):
                 self._graphs[key] = CapturedSteps(self._state, handle, ray, pool, stream)
@@ -119,6 +121,8 @@ class CudaGraphEngine:
             raise
         except Exception as error:  # whatever a network does that a graph cannot hold
             torch.cuda.synchronize()  # a failed capture may leave kernels that still run
+            # nor does it let go of the generator, which then refuses to draw outside a capture
+            generator.graphsafe_set_state(random_state)
             reason = f"{type(error).__name__}: {one_line(error)}"
             self._failure = f"the step cannot be captured ({reason})"
             self._graphs.clear()

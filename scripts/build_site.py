@@ -69,7 +69,7 @@ def write_live_page(path: Path) -> None:
     from paretocosmos import load
     from paretocosmos.explorer import build_page_model, write_report
 
-    write_report(path, build_page_model([load("adult")], samples=False))
+    write_report(path, build_page_model([load("adult")]))
 
 
 def main() -> int:

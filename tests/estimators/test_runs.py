@@ -175,7 +175,7 @@ def test_a_server_decides_at_its_threshold(chosen: ParetoClassifier, saved: Path
 
 
 def test_a_page_counts_the_rows_held_out(chosen: ParetoClassifier, tmp_path: Path) -> None:
-    view = build_page_model([to_run(chosen)])
+    view = build_page_model([to_run(chosen)], samples=True)
     (look,) = view.runs
     assert view.groups == ("f", "m")
     assert [front.split for front in look.fronts] == ["val"]
@@ -192,7 +192,7 @@ def test_a_page_counts_the_rows_held_out(chosen: ParetoClassifier, tmp_path: Pat
     assert view.samples.columns == ("sex", "age", "skill", "work", "size")
     page = explore(chosen, out=tmp_path / "page.html", show=False).path
     assert b"predicts_at" in page.read_bytes()
-    with pytest.warns(DataWarning, match="no samples and no counted answers"):
+    with pytest.warns(DataWarning, match="no counted answers"):
         explore(pickle.loads(pickle.dumps(chosen)), out=tmp_path / "bare.html", show=False)
 
 
@@ -209,7 +209,7 @@ def test_numbers_and_several_classes(people: People, some: People, sided: Pareto
     chance, decision = network(x, third)
     np.testing.assert_allclose(chance, several.predict_proba(people.x), atol=1e-5)
     np.testing.assert_array_equal(several.classes_[decision], several.predict(people.x))
-    samples = build_page_model([to_run(several)]).samples
+    samples = build_page_model([to_run(several)], samples=True).samples
     assert samples is not None
     assert samples.columns == ("age", "skill", "work", "size")
 

@@ -53,7 +53,7 @@ def run(problem: TabularProblem, tmp_path_factory: pytest.TempPathFactory) -> Ru
 
 @pytest.fixture(scope="module")
 def view(run: Run) -> PageModel:
-    return build_page_model([run])
+    return build_page_model([run], samples=True)
 
 
 def test_counted_answers_are_those_of_evaluate(view: PageModel, run: Run, problem: Problem) -> None:
@@ -108,7 +108,7 @@ def test_chances_are_what_predict_says(view: PageModel, run: Run, frame: pd.Data
 
 
 def test_samples_can_be_left_out(run: Run, tmp_path: Path) -> None:
-    view = build_page_model([run], samples=False)
+    view = build_page_model([run])
     assert view.samples is None
     answers = view.runs[0].answers
     assert answers is not None
@@ -133,7 +133,7 @@ def test_a_run_read_back_shows_the_same_with_its_problem(run: Run, view: PageMod
     bare = build_page_model([load_run(run.folder)])
     assert bare.samples is None
     assert bare.runs[0].answers is None
-    assert "no samples" in bare.samples_note
+    assert "no counted answers" in bare.samples_note
     assert "built in Python" in bare.reason
     assert "built in Python" not in bare.samples_note  # which others read
     assert [front.split for front in bare.runs[0].fronts] == ["val", "test"]
@@ -148,7 +148,7 @@ def test_images_and_their_classes(tmp_path: Path) -> None:
         settings={"copies": "1", "reference": "9,9"},
         out=tmp_path / "run",
     )
-    view = build_page_model([load_run(run.folder)])
+    view = build_page_model([load_run(run.folder)], samples=True)
     samples, answers = view.samples, view.runs[0].answers
     assert samples is not None
     assert answers is not None
@@ -183,7 +183,7 @@ def test_answers_that_are_no_classes_are_said_so(tmp_path: Path) -> None:
 def test_networks_of_their_own(problem: TabularProblem, run: Run, tmp_path: Path) -> None:
     kinds: dict[str, Any] = {"epochs": 2, "settings": {"hidden": "8"}, "device": "cpu"}
     several = fit(problem, preset="paper", method="pareto_mtl", out=tmp_path / "several", **kinds)
-    view = build_page_model([run, several])
+    view = build_page_model([run, several], samples=True)
     found = view.runs[1].answers
     assert found is not None
     assert found.probabilities[0].shape == (12, len(several.front))

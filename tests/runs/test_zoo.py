@@ -74,7 +74,7 @@ def test_one_is_chosen_from_and_explored(tmp_path: Path, monkeypatch: pytest.Mon
         warnings.simplefilter("ignore", BenchmarkWarning)
         bound = float(run.front_val.values[:, 1].mean())
         choice = run.choose(max={"demographic_parity": bound})
-        page = run.explore(samples=False)
+        page = run.explore()
     assert choice.val["demographic_parity"] <= bound
     assert tmp_path in page.path.parents
     assert sorted(FOLDER.rglob("*")) == before  # the package stays as it was installed

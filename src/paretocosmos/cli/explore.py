@@ -39,8 +39,11 @@ def explore(
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Write the page, but do not open a browser.")
     ] = False,
-    no_samples: Annotated[
-        bool, typer.Option("--no-samples", help="Leave sample rows or images out of the page.")
+    samples: Annotated[
+        bool,
+        typer.Option(
+            "--samples", help="Show a dozen rows or images; whoever gets the page gets them."
+        ),
     ] = False,
     threshold: Threshold = None,
     data: MovedData = None,
@@ -60,12 +63,12 @@ def explore(
     # before the evaluation, which takes a while
     page = None if out is None else _check_page(out)
     with warnings_as_notes(), status("evaluating the runs"):
-        model = build_page_model(runs, data=data, samples=not no_samples, threshold=threshold)
+        model = build_page_model(runs, data=data, samples=samples, threshold=threshold)
     # outside of the run folder: a page of several runs belongs to none of them
     page = page or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
     # printed, since the page itself does not say it: the reason may name folders
     if model.reason:
-        print_note(f"the page has no samples and no counted answers: {model.reason}")
+        print_note(f"the page has no counted answers: {model.reason}")
     with status("writing the page"):
         write_report(page, model)
     if as_json:

@@ -46,7 +46,7 @@ MAX_COUNTED_RAYS = 101
 RAYS_PER_PASS = 25
 SPLITS: tuple[Split, ...] = ("val", "test")
 # The page gives no reason: an error may name folders of the machine that wrote it.
-NO_DATA = "There are no samples and no counted answers: the data could not be read for this page."
+NO_DATA = "There are no counted answers: the data could not be read for this page."
 
 # As many as a page shows without scrolling for long.
 SAMPLE_COUNT = 12
@@ -63,7 +63,7 @@ def build_page_model(
     runs: Sequence[Run],
     *,
     data: str | None = None,
-    samples: bool = True,
+    samples: bool = False,
     threshold: float | None = None,
 ) -> PageModel:
     """Evaluate runs on one problem for a page: fronts, counted predictions, a dozen samples.
@@ -123,7 +123,7 @@ def _drop_samples(model: PageModel) -> PageModel:
         for view in model.runs
     ]
     # rows about people are personal data: the counts alone can be passed on
-    note = "Individual cases were left out of this page."
+    note = "This page holds nobody's data: it was made without individual cases."
     return dataclasses.replace(model, runs=views, samples=None, samples_note=note)
 
 

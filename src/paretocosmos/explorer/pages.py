@@ -26,7 +26,7 @@ class Page:
     Attributes:
         path: the file, which opens in any browser, without Python.
         height: the height in a notebook, in pixels.
-        reason: the reason why it has no samples and no counted answers; empty if it has.
+        reason: the reason why it has no counted answers; empty if it has.
     """
 
     path: Path
@@ -53,7 +53,7 @@ def write_page(
     path: Path,
     *,
     data: str | None = None,
-    samples: bool = True,
+    samples: bool = False,
     threshold: float | None = None,
     height: int = HEIGHT,
 ) -> Page:
@@ -77,7 +77,7 @@ def write_page(
 def explore(
     *runs: Run | SupportsToRun,
     out: str | Path | None = None,
-    samples: bool = True,
+    samples: bool = False,
     threshold: float | None = None,
     show: bool = True,
 ) -> Page:
@@ -109,7 +109,7 @@ def explore(
     )
     if page.reason:
         # warned of here, since the page leaves out the reason
-        message = f"the page has no samples and no counted answers: {page.reason}"
+        message = f"the page has no counted answers: {page.reason}"
         warnings.warn(message, DataWarning, stacklevel=2)
     if show:
         # no browser is no error: the path is returned all the same

@@ -89,7 +89,7 @@ class Run:
         *,
         out: str | Path | None = None,
         data: str | None = None,
-        samples: bool = True,
+        samples: bool = False,
         threshold: float | None = None,
         height: int | None = None,
     ) -> "Page":
@@ -99,7 +99,7 @@ class Run:
             out: where it goes. If `None`: ``report.html`` of the run folder, or of a new temporary
                 folder where the run has none of its own.
             data: where the problem's data lies now, if it has moved.
-            samples: whether to show a dozen of the data.
+            samples: whether to show a dozen of the data; whoever gets the page then gets these.
             threshold: the probability above which an answer of yes or no is counted as a yes, as a
                 choice has it; 0.5 if `None`.
             height: of the frame in a notebook, in pixels.

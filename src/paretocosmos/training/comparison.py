@@ -74,7 +74,7 @@ class Comparison:
         ]
         return Grid(f"Methods on {self.problem}", ["method", *shown], cells, notes)
 
-    def explore(self, *, samples: bool = True, height: int | None = None) -> "Page":
+    def explore(self, *, samples: bool = False, height: int | None = None) -> "Page":
         """Write the page of all runs, ``report.html``; a notebook shows it below the cell.
 
         Args:

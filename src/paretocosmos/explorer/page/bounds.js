@@ -28,7 +28,7 @@ const setUpCriteria = () => {
     const name = event.target.value;
     const now = blend(chosenFrom().columns[name], mixOf(active(), choosingSplit));
     const [low, high] = domainOf([chosenFrom().columns[name]]);
-    setBound(name, neat(isNumber(now) ? now : isLarger(name) ? low : high, { low, high }));
+    setBound(name, roundLimit(isNumber(now) ? now : isLarger(name) ? low : high, [low, high], scaleOf(name), isLarger(name)));
     // shown at once, so that the field for its number is there to be written in
     showCriteria();
     $("bounds").querySelector(`input[data-at="${quantities.indexOf(name)}"]`).select();
@@ -45,18 +45,18 @@ const showCriteria = () => {
   }
   for (const name of bounded) {
     const field = $("bounds").querySelector(`input[data-at="${quantities.indexOf(name)}"]`);
-    if (field !== document.activeElement && Number(field.value) !== written(name)) field.value = written(name);
+    if (field !== document.activeElement && Number(field.value) !== inField(name)) field.value = inField(name);
   }
   const free = byPlainness.filter((name) => boundOf(name) === undefined);
   options($("add-bound"), [["", bounded.length ? "and a limit on …" : "with a limit on …"], ...free.map((name) => [name, `${labelOf(name)} at ${isLarger(name) ? "least" : "most"}`])], "");
   $("add-bound").hidden = !free.length;
 };
 // A limit in the unit of its metric.
-const written = (name) => Number((boundOf(name) * scaleOf(name)).toPrecision(8));
+const inField = (name) => Number((boundOf(name) * scaleOf(name)).toPrecision(8));
 const chip = (name) => {
   const sign = isLarger(name) ? "at least" : "at most";
   const field = make("input", { type: "number", step: "any", "data-at": quantities.indexOf(name), "aria-label": `${labelOf(name)} ${sign}${unitOf(name) ? `, ${unitOf(name)}` : ""}` });
-  field.value = written(name);
+  field.value = inField(name);
   field.addEventListener("input", () => { if (field.value !== "" && isNumber(Number(field.value))) setBound(name, Number((Number(field.value) / scaleOf(name)).toPrecision(12))); });
   const remove = make("button", { type: "button", class: "remove", "aria-label": `Remove the limit on ${labelOf(name)}` }, "×");
   remove.addEventListener("click", () => { setBound(name, null); showCriteria(); $("add-bound").focus(); });

@@ -51,6 +51,8 @@ const valueAt = (run, ray, split, name) => {
 const cellText = (unit, value, digits = 1) => (!isNumber(value) ? DASH : unit ? fixed(100 * value, digits) : plain(value));
 
 // ---- the first sentence ----
+const MOST_SAID = 3;
+const short = (text) => (text.length > 28 ? `${text.slice(0, 27).trimEnd()}…` : text);
 const whole = (value) => (isNumber(value) ? String(Math.round(100 * value)) : "?");
 // Texts, and numbers as { number }, of what is chosen: "Of 100 men, 21 are selected; of 100 women, 9."
 const leadOf = (run, ray, split) => {
@@ -59,11 +61,16 @@ const leadOf = (run, ray, split) => {
   if (all[0].name) {
     return all.slice(0, J).flatMap(({ name, title, cells }, at) => [`${at ? "; " : ""}${at ? title.charAt(0).toLowerCase() + title.slice(1) : title} `, { number: inUnits(name, cells[0].at(run, ray, split)[0]) }]).concat(".");
   }
-  const said = all[0].cells.slice(0, 4).flatMap((cell, at) => {
-    const [before, after] = cell.sentence.split("#");
+  // of many groups the lowest and the highest; of a long name its beginning
+  const known = all[0].cells.filter((cell) => isNumber(cell.at(run, ray, split)[0]));
+  const told = known.length ? known : all[0].cells.slice(0, 1);
+  const ranked = [...told].sort((a, b) => a.at(run, ray, split)[0] - b.at(run, ray, split)[0]);
+  const led = told.length > MOST_SAID ? [ranked[0], ranked[ranked.length - 1]] : told;
+  const said = led.flatMap((cell, at) => {
+    const [before, after] = cell.sentence.split("#").map((text) => text.replaceAll(cell.who, short(cell.who)));
     if (!at) return [before, number(cell), after];
-    return before ? [`; ${before.replace(/ (who|whose) .*$/, ", ")}`, number(cell), ""] : [", ", number(cell), ` of 100 ${cell.who}`];
-  }).concat(". ");
+    return before ? [`; ${before.replace(/ (who|whose) .*$/, ", ")}`, number(cell), ""] : [", ", number(cell), ` of 100 ${short(cell.who)}`];
+  }).concat(led.length < told.length ? ` (the lowest and the highest of ${told.length}). ` : ". ");
   const other = all.slice(1).find((one) => one.lead);
   if (other) {
     const [before, after] = other.cells[0].sentence.split("#");
@@ -77,23 +84,25 @@ const leadText = (run, ray, split) => leadOf(run, ray, split).map((part) => part
 // ---- drawn: a dot and its interval on a line that does not move ----
 let strips = [];
 const niceTop = (value) => [0.02, 0.05, 0.1, 0.2, 0.25, 0.4, 0.5, 0.75, 1].find((top) => value <= top) ?? 1;
-const spanOf = ({ cells, name }) => {
-  const columns = runs.filter((run) => run.index === state.run).flatMap((run) => cells.map((cell) => cell.column(run, state.split)));
-  if (name && !unitOf(name)) return domainOf(columns);
+// Shares have one scale, so that 5 of 100 never looks like 50.
+const isShare = ({ name }) => !name || unitOf(name) !== "";
+const spanOf = (outcome, outcomes) => {
+  const columns = (isShare(outcome) ? outcomes.filter(isShare) : [outcome]).flatMap(({ cells }) => cells.map((cell) => cell.column(active(), state.split)));
+  if (!isShare(outcome)) return domainOf(columns);
   let top = 0;
   for (const column of columns) for (const value of column) if (value > top) top = value;
   return [0, niceTop(top)];
 };
 const buildOutcomes = () => {
-  strips = outcomesOf(active()).map((outcome) => {
-    const span = spanOf(outcome);
+  strips = outcomesOf(active()).map((outcome, _, all) => {
+    const span = spanOf(outcome, all);
     const gap = make("span", { class: "gap" });
     const cells = outcome.cells.map((cell) => {
       const parts = { range: make("i", { class: "range" }), free: make("s", { class: "free" }), dot: make("b", { class: "dot" }), A: make("em", { class: "pin" }, "A"), B: make("em", { class: "pin" }, "B"), value: make("span", { class: "value" }), ends: make("span", { class: "ends-of" }) };
       const node = make("div", { class: "cell" }, make("span", { class: "who" }, cell.who), make("span", { class: "track", "aria-hidden": "true" }, parts.range, parts.free, parts.A, parts.B, parts.dot), parts.value, parts.ends);
       return { cell, node, ...parts };
     });
-    const scale = outcome.name && !unitOf(outcome.name) ? span.map(plain) : span.map((one) => fixed(100 * one, 0));
+    const scale = !isShare(outcome) ? span.map(plain) : span.map((one) => fixed(100 * one, 0));
     const head = make("summary", {}, make("h3", {}, outcome.title));
     const node = make("div", { class: "outcome" }, make("div", { class: "outcome-head" }, outcome.meaning ? make("details", { class: "define" }, head, make("p", {}, outcome.meaning)) : make("h3", {}, outcome.title), gap),
       ...cells.map((one) => one.node), make("div", { class: "cell scale", "aria-hidden": "true" }, make("span"), make("span", { class: "track-ends" }, make("span", {}, scale[0]), make("span", {}, scale[1])), make("span"), make("span")));
@@ -107,7 +116,7 @@ const buildOutcomes = () => {
 const putAt = (node, span, value) => { node.style.left = `${(100 * clamp((value - span[0]) / (span[1] - span[0]), 0, 1)).toFixed(2)}%`; };
 const showConsequences = () => {
   const run = active();
-  say($("decision-title"), `Current choice, on ${dataName(state.split)}`);
+  say($("decision-title"), `${state.touched ? "Current choice" : "Nobody has chosen yet: equal weights"}, on ${dataName(state.split)}`);
   const said = leadOf(run, state.ray, state.split);
   const text = said.map((part) => part.number ?? part).join("");
   if ($("lead").textContent !== text) $("lead").replaceChildren(...said.map((part) => (part.number ? make("b", {}, part.number) : part)));

@@ -65,8 +65,8 @@ const sureText = () => {
   }).join("");
 };
 const showCost = () => {
-  const said = [costText(choosingSplit), worseText(lastSplit), sureText().trim()].filter(Boolean);
+  const said = [costText(state.split), worseText(state.split), sureText().trim()].filter(Boolean);
   if ($("cost").textContent !== said.join("")) $("cost").replaceChildren(...said.map((text) => make("span", {}, text)));
 };
 on("run", showTrade);
-on("ray criteria run", showCost);
+on("ray criteria run view", showCost);

@@ -120,6 +120,16 @@ const pick = (front, criteria) => {
   };
 };
 
+// A limit to begin with: the next round number that a value keeps, in units of its metric. The steps
+// of the range, at least ten of them, say what is round.
+const roundLimit = (value, [low, high], scale, larger) => {
+  const rough = (scale * (high - low)) / 10;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [5, 2, 1].find((one) => one * power <= rough) * power;
+  const steps = larger ? Math.floor(scale * value / step + 1e-9) : Math.ceil(scale * value / step - 1e-9);
+  return Number((steps * step).toPrecision(6)) / scale;
+};
+
 // ---- rays ----
 // One weight set, the others scaled to what is left.
 const reweighed = (ray, j, weight) => {

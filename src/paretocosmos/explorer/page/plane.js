@@ -1,8 +1,16 @@
 // ---- the front in two dimensions ----
 const plane = (() => {
   let box, dx, dy;
-  const sx = (value) => box.left + ((value - dx[0]) / (dx[1] - dx[0])) * (box.right - box.left);
-  const sy = (value) => box.bottom - ((value - dy[0]) / (dy[1] - dy[0])) * (box.bottom - box.top);
+  // Right answers are drawn as wrong ones, so that the best is at the lower left for them, too.
+  const mirrored = (name) => isLarger(name) && /^right answers\b/.test(labelOf(name));
+  const share = (name, value, [low, high]) => { const along = (value - low) / (high - low); return mirrored(name) ? 1 - along : along; };
+  const sx = (value) => box.left + share(state.x, value, dx) * (box.right - box.left);
+  const sy = (value) => box.bottom - share(state.y, value, dy) * (box.bottom - box.top);
+  const ticks = (name, domain, count) => {
+    if (!mirrored(name)) return ticksFor(name, domain, count);
+    return ticksFor(name, [1 - domain[1], 1 - domain[0]], count).map(([value, text]) => [1 - value, text]);
+  };
+  const labelled = (name) => (mirrored(name) ? labelOf(name).replace("right", "wrong") : labelOf(name));
   const at = (run, place) => {
     const { columns } = shownFront(run);
     const [x, y] = [columns[state.x][place], columns[state.y][place]];
@@ -13,7 +21,7 @@ const plane = (() => {
     const [x, y] = [blend(columns[state.x], mix), blend(columns[state.y], mix)];
     return Number.isFinite(x) && Number.isFinite(y) ? [sx(x), sy(y)] : null;
   };
-  const better = (name) => (isLarger(name) ? "larger is better" : names.includes(name) || traded.includes(name) ? "smaller is better" : "");
+  const better = (name) => (isLarger(name) && !mirrored(name) ? "larger is better" : names.includes(name) || traded.includes(name) ? "smaller is better" : "");
   const inside = ([x, y]) => x >= box.left - 1 && x <= box.right + 1 && y >= box.top - 1 && y <= box.bottom + 1;
   // What a bound forbids is shaded.
   const forbid = (context, name, across) => {
@@ -50,13 +58,13 @@ const plane = (() => {
     base(context, width, height) {
       [dx, dy] = windowOf(state.x, state.y);
       context.font = `12px ${paint.sans}`;
-      const widest = Math.max(...ticksFor(state.y, dy, 5).map(([, text]) => context.measureText(text).width));
+      const widest = Math.max(...ticks(state.y, dy, 5).map(([, text]) => context.measureText(text).width));
       box = { left: Math.max(58, widest + 26), right: width - 14, top: 34, bottom: height - 58 };
-      for (const [value, text] of ticksFor(state.x, dx, width < 480 ? 3 : 6)) {
+      for (const [value, text] of ticks(state.x, dx, width < 480 ? 3 : 6)) {
         line(context, sx(value), box.top, sx(value), box.bottom, paint.grid);
         write(context, text, sx(value), box.bottom + 30, { align: "center" });
       }
-      for (const [value, text] of ticksFor(state.y, dy, 5)) {
+      for (const [value, text] of ticks(state.y, dy, 5)) {
         line(context, box.left, sy(value), box.right, sy(value), paint.grid);
         write(context, text, box.left - 22, sy(value) + 4, { align: "right" });
       }
@@ -64,7 +72,7 @@ const plane = (() => {
       forbid(context, state.y, false);
       line(context, box.left, box.bottom + 0.5, box.right, box.bottom + 0.5, paint.muted);
       line(context, box.left - 0.5, box.top, box.left - 0.5, box.bottom, paint.muted);
-      const title = (name) => [capital(labelOf(name)) + (unitOf(name) ? ` (${unitOf(name)})` : ""), better(name)].filter(Boolean).join(", ");
+      const title = (name) => [capital(labelled(name)) + (unitOf(name) ? ` (${unitOf(name)})` : ""), better(name)].filter(Boolean).join(", ");
       write(context, title(state.y), 0, 14, { colour: paint.ink, size: 13, room: width });
       write(context, title(state.x), box.right, height - 6, { align: "right", colour: paint.ink, size: 13, room: width });
       context.save();
@@ -101,8 +109,8 @@ const plane = (() => {
     outside: () => visible().map((run) => [run, Array.from({ length: shownFront(run).count }, (_, place) => at(run, place)).filter((where) => where && !inside(where)).length]).filter(([, count]) => count),
     centre: () => { const mix = mixOf(active(), state.split); return [state.x, state.y].map((name) => blend(shownFront(active()).columns[name], mix)); },
     handles: () => [
-      { name: state.x, low: dx[0], high: dx[1], from: [box.left, box.bottom], to: [box.right, box.bottom], side: "below" },
-      ...(state.y === state.x ? [] : [{ name: state.y, low: dy[0], high: dy[1], from: [box.left, box.bottom], to: [box.left, box.top], side: "left" }]),
+      { name: state.x, low: dx[0], high: dx[1], from: [sx(dx[0]), box.bottom], to: [sx(dx[1]), box.bottom], side: "below" },
+      ...(state.y === state.x ? [] : [{ name: state.y, low: dy[0], high: dy[1], from: [box.left, sy(dy[0])], to: [box.left, sy(dy[1])], side: "left" }]),
     ],
     place: at,
     // Along the line between evaluated rays, where there is one.

@@ -29,12 +29,12 @@ const decision = () => {
     }),
   }))]));
   return {
-    format: "paretocosmos decision 1", asked: $("headline").textContent, said: `On ${dataName(lastSplit)}: ${leadText(run, state.ray, lastSplit)}`,
-    by: $("record-by").value, why: $("record-why").value, on: new Date().toISOString().slice(0, 10),
+    format: "paretocosmos decision 1", asked: $("headline").textContent, decided: state.touched, said: `On ${dataName(lastSplit)}: ${leadText(run, state.ray, lastSplit)}`,
+    by: state.by, why: state.why, on: new Date().toISOString().slice(0, 10),
     chosen: { run: run.label, folder: run.folder, ray: Object.fromEntries(names.map((name, j) => [name, state.ray[j]])), evaluated: mix.length === 1, threshold: words.threshold ?? null },
     data: { name: record.name ?? null, from: words.data || null, rows: words.sizes, what: words.rows, answers_sha256: typeof record.answers === "string" ? record.answers : null },
     bounds: boundsOf(criteria()).map(({ name, bound, side }) => ({ name, label: labelOf(name), [side > 0 ? "at_most" : "at_least"]: bound, split: choosingSplit, kept: keeps(name, bound, side) })),
-    best: bestName(), cost: costText(lastSplit), worse: worseText(lastSplit), costs, not_known: unknowns(),
+    best: bestName(), by_limit: state.byBounds, constants_allowed: state.constants, cost: costText(lastSplit), worse: worseText(lastSplit), costs, not_known: unknowns(),
     model: { sha256: record.files?.["model.safetensors"] ?? null, version: record.version ?? null, seed: record.seed ?? null, method: named(record.method) ?? null },
   };
 };
@@ -56,7 +56,7 @@ const showRecord = () => {
   $("sheet").replaceChildren(
     make("p", { class: "sheet-title" }, made.asked), make("p", { class: "lead" }, made.said),
     line("Decided by", made.by || "____________________", ` on ${made.on}`, made.why ? `, because ${made.why}` : ""),
-    line("Chosen", `${runs.length > 1 ? `in ${made.chosen.run}, ` : ""}a weight of ${weights}; ${made.chosen.evaluated ? "measured" : "interpolated"}. ${decidedAt()}`),
+    line("Chosen", `${made.decided ? "" : "nobody has chosen yet: the page opened at "}${runs.length > 1 ? `in ${made.chosen.run}, ` : ""}a weight of ${weights}; ${made.chosen.evaluated ? "measured" : "interpolated"}. ${decidedAt()}`),
     line(several ? "Limits" : "Limit", limits ? `${limits}; ${verdict()}` : "none was set."),
     line("Cost", `${[made.cost || "not known.", made.worse].filter(Boolean).join(" ")}${sureText()}`),
     line("Data", `${made.data.name ?? "not named"}${made.data.from ? `, ${made.data.from}` : ""}. Below: ${countedOn(lastSplit)}.`),
@@ -67,7 +67,45 @@ const showRecord = () => {
 const setUpRecord = () => {
   $("record-print").addEventListener("click", () => { showRecord(); print(); });
   $("record-json").addEventListener("click", () => save(new Blob([`${JSON.stringify(decision(), null, 1)}\n`], { type: "application/json" }), fileName("json")));
-  for (const id of ["record-by", "record-why"]) $(id).addEventListener("input", showRecord);
+  for (const key of written) $(`record-${key}`).addEventListener("input", (event) => { state[key] = event.target.value; changed("record"); });
   addEventListener("beforeprint", showRecord);
+  $("record-open").addEventListener("change", async (event) => {
+    const [file] = event.target.files;
+    event.target.value = ""; // the same file may be opened again
+    if (file) openRecord(await file.text());
+  });
 };
-on("ray criteria run", unhurried("record", showRecord));
+// A record is untrusted text: what it names must be on this page, and its numbers must be numbers.
+const readRecord = (text) => {
+  let made = null;
+  try { made = JSON.parse(text); } catch { /* as a record of something else */ }
+  if (!isGroup(made) || made.format !== "paretocosmos decision 1" || !isGroup(made.chosen) || !Array.isArray(made.bounds)) return "This file is no decision that was saved from such a page.";
+  const ray = names.map((name) => (isGroup(made.chosen.ray) && Object.hasOwn(made.chosen.ray, name) ? made.chosen.ray[name] : NaN));
+  if (!ray.every((one) => isNumber(one) && one >= 0) || Object.keys(made.chosen.ray).length !== J) return "This decision trades other things than this page.";
+  const run = runs.find((one) => one.label === made.chosen.run) ?? (runs.length === 1 ? runs[0] : null);
+  if (!run) return `This page has no run “${made.chosen.run}”, in which the decision was made.`;
+  const same = (made.data?.answers_sha256 ?? null) === (run.record.answers ?? null) && (made.model?.sha256 ?? null) === (run.record.files?.["model.safetensors"] ?? null);
+  return { made, ray: onSimplex(ray), run: run.index, same };
+};
+const openRecord = (text) => {
+  const read = readRecord(text);
+  const refused = typeof read === "string";
+  say($("record-note"), refused ? read : read.same ? "Opened." : "Opened, but the decision was made with another model or other data: its numbers are those of this page.");
+  if (refused) return;
+  const { made } = read;
+  Object.assign(state, { max: Object.create(null), min: Object.create(null), run: read.run, best: quantities.includes(made.best) ? made.best : "", constants: made.constants_allowed === true });
+  for (const key of written) state[key] = String(made[key] ?? "");
+  for (const one of made.bounds.filter((each) => isGroup(each) && quantities.includes(each.name))) {
+    if (isNumber(one.at_most)) state.max[one.name] = one.at_most;
+    if (isNumber(one.at_least)) state.min[one.name] = one.at_least;
+  }
+  state.shown[read.run] = true;
+  setRay(read.ray, made.by_limit === true);
+  state.touched = made.decided !== false;
+  changed(...KINDS);
+};
+const showFields = () => {
+  for (const key of written) if ($(`record-${key}`).value !== state[key]) $(`record-${key}`).value = state[key];
+};
+on("record", showFields);
+on("ray criteria run record", unhurried("record", showRecord));

@@ -1,11 +1,17 @@
 // ---- the one state, and who is called when it changes ----
+// The page opens on the run with the largest hypervolume, at equal weights.
+const hypervolumeOf = (run) => run.front(choosingSplit).report.numbers.hypervolume ?? -Infinity;
+const firstRun = runs.reduce((best, run) => (hypervolumeOf(run) > hypervolumeOf(best) ? run : best)).index;
 const begin = () => {
-  const { rays, count, ray } = runs[0].front(choosingSplit);
+  const { rays, count, ray } = runs[firstRun].front(choosingSplit);
   return ray(nearest(rays, count, J, names.map(() => 1 / J), 1)[0][0]);
 };
 const state = {
   ray: begin(),
-  run: 0,
+  run: firstRun,
+  touched: false, // until then nobody has chosen
+  by: "",
+  why: "",
   shown: runs.map(() => true),
   split: choosingSplit,
   view: J === 2 ? "plane" : J === 3 ? "space" : "lines",
@@ -45,8 +51,8 @@ const criteria = () => criteriaOf(state.max, state.min);
 
 // Kinds of change, in the order of their calls: bounds are checked before anything is drawn.
 // "criteria" bounds or what is best, "run" which runs are shown or chosen from, "view" how they are
-// shown, "turn" the picture in space, "ray" the chosen point, "pins" the two it is compared with.
-const KINDS = ["criteria", "run", "view", "turn", "ray", "pins"];
+// shown, "turn" the picture in space, "ray" the chosen point, "pins" the two it is compared with, "record" who decided, and why.
+const KINDS = ["criteria", "run", "view", "turn", "ray", "pins", "record"];
 const listeners = Object.fromEntries(KINDS.map((kind) => [kind, []]));
 const on = (kinds, listener) => kinds.split(" ").forEach((kind) => listeners[kind].push(listener));
 let due = new Set();
@@ -62,14 +68,23 @@ const refresh = () => {
 
 const setRay = (ray, byBounds = false) => {
   state.ray = onSimplex(ray);
-  state.byBounds = byBounds;
+  state.touched = true;
+  settle(byBounds);
   changed("ray");
+};
+// Choosing by hand looks at the validation data. Once a limit has chosen, the test data lead: they
+// had no part in the choice. Whoever picks the data keeps them.
+const settle = (byBounds) => {
+  const was = state.split;
+  if (byBounds !== state.byBounds && state.split === (byBounds ? choosingSplit : lastSplit)) state.split = byBounds ? lastSplit : choosingSplit;
+  state.byBounds = byBounds;
+  if (state.split !== was) changed("view");
 };
 // The point that answers the bounds best becomes the chosen one.
 const choose = () => {
   const found = pick(chosenFrom(), criteria());
   if (found.at >= 0) setRay(chosenFrom().ray(found.at), true);
-  else state.byBounds = false;
+  else settle(false);
   changed("criteria", "ray"); // the numbers of a point show which bounds it breaks
   return found;
 };
@@ -78,17 +93,20 @@ const setBound = (name, value) => {
   if (value === null) delete side[name];
   else side[name] = value;
   if (hasBounds()) choose();
-  else { state.byBounds = false; changed("criteria", "ray"); }
+  else { settle(false); changed("criteria", "ray"); }
 };
 const boundOf = (name) => (isLarger(name) ? state.min : state.max)[name];
 
 // ---- the view lives in the address: a reload or a copied address shows it again, Back undoes ----
 const remembered = ["split", "view", "x", "y", "best"];
+const written = ["by", "why"];
 const spelled = (ray) => ray.map((one) => Number(one.toPrecision(10))).join(",");
 const address = () => {
   const kept = new URLSearchParams();
   kept.set("ray", spelled(state.ray));
-  if (state.run) kept.set("run", state.run);
+  if (state.run !== firstRun) kept.set("run", state.run);
+  if (state.touched) kept.set("set", "1");
+  for (const key of written) if (state[key]) kept.set(key, state[key]);
   for (const key of remembered) kept.set(key, state[key]);
   for (const side of ["max", "min"]) for (const [name, value] of Object.entries(state[side])) kept.append(side, `${value}=${name}`);
   if (state.constants) kept.set("constants", "1");
@@ -98,7 +116,7 @@ const address = () => {
   if (hidden.length) kept.set("hidden", hidden.join(","));
   return `#${kept}`;
 };
-const begun = { run: 0, constants: false, byBounds: false, best: "", ray: state.ray, split: state.split, view: state.view, x: state.x, y: state.y };
+const begun = { run: firstRun, touched: false, by: "", why: "", constants: false, byBounds: false, best: "", ray: state.ray, split: state.split, view: state.view, x: state.x, y: state.y };
 const rayIn = (text) => {
   const ray = (text ?? "").split(",").map(Number);
   return text && ray.length === J && ray.every((one) => isNumber(one) && one >= 0) ? onSimplex(ray) : null;
@@ -119,6 +137,8 @@ const recall = () => {
   }
   state.constants = kept.get("constants") === "1";
   state.byBounds = kept.get("chosen") === "1";
+  state.touched = kept.get("set") === "1";
+  for (const key of written) state[key] = kept.get(key) ?? "";
   for (const letter of ["A", "B"]) {
     const [run, ray] = (kept.get(letter) ?? "").split(";");
     if (rayIn(ray) && runs[Number(run)]) state.pins[letter] = { run: Number(run), ray: rayIn(ray) };
@@ -180,4 +200,4 @@ const setUpHistory = () => {
   });
 };
 let resting = 0;
-on("ray criteria run view pins", () => { clearTimeout(resting); resting = setTimeout(remember, 300); });
+on("ray criteria run view pins record", () => { clearTimeout(resting); resting = setTimeout(remember, 300); });

@@ -1,0 +1,165 @@
+"""The page in a real browser: before and after somebody chose, and what is kept of a choice."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paretocosmos.explorer import Answers, Cell, Outcome, PageModel
+from paretocosmos.objectives import Measure
+
+Open = Callable[..., Any]
+MakePage = Callable[..., PageModel]
+
+
+def set_limit(shown: Any, points: str) -> None:
+    shown.page.locator("#add-bound").select_option("gap")
+    shown.page.locator(".chip input").fill(points)
+    shown.settle()
+
+
+def save_record(shown: Any) -> Path:
+    with shown.page.expect_download() as saved:
+        shown.page.locator("#record-json").click()
+    return Path(saved.value.path())
+
+
+def test_test_data_lead_once_a_limit_has_chosen(show: Open, make_people_page: MakePage) -> None:
+    shown = show(make_people_page())
+    title = "#decision-title"
+    assert shown.text(title) == "Nobody has chosen yet: equal weights, on validation data"
+    assert "nobody has chosen yet" in shown.text("#sheet")
+    shown.page.locator("#slider").fill("300")
+    shown.settle()
+    assert shown.text(title) == "Current choice, on validation data"
+    assert "nobody" not in shown.text("#sheet")
+    set_limit(shown, "30")
+    assert shown.text(title) == "Current choice, on test data"
+    assert "(test)" in shown.text("#counted")
+    shown.page.locator("#slider").fill("300")  # by hand, as before
+    shown.settle()
+    assert shown.text(title) == "Current choice, on validation data"
+
+
+def test_a_record_opens_again_from_its_own_file(show: Open, make_people_page: MakePage) -> None:
+    view = make_people_page(answers="hash")
+    shown = show(view)
+    set_limit(shown, "30")
+    shown.page.locator("#record-by").fill("A. Person")
+    shown.page.locator("#record-why").fill("<b>it is fair</b> & cheap")
+    shown.until(lambda: "& cheap" in shown.text("#sheet"))
+    sheet, lead, path = shown.text("#sheet"), shown.text("#lead"), save_record(shown)
+    assert "A. Person" in sheet
+    assert "because <b>it is fair</b> & cheap" in sheet
+    shown.until(lambda: "by=A" in shown.page.url)
+    shown.page.reload()
+    shown.settle()
+    assert shown.text("#sheet") == sheet
+    other = show(view)
+    other.page.locator("#record-open").set_input_files(path)
+    other.until(lambda: other.text("#sheet") == sheet)
+    assert other.text("#lead") == lead
+    assert other.page.locator(".chip input").input_value() == "30"
+    assert other.text("#record-note") == "Opened."
+    changed = show(make_people_page(answers="other"))
+    changed.page.locator("#record-open").set_input_files(path)
+    changed.until(lambda: "another model or other data" in changed.text("#record-note"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda made: made.update(format="other"), "no decision"),
+        (lambda made: made["chosen"].update(ray={"loss": 1}), "trades other things"),
+        (lambda made: made["chosen"]["ray"].update(loss="1"), "trades other things"),
+    ],
+)
+def test_a_file_that_is_no_record_of_the_page_changes_nothing(
+    show: Open, make_people_page: MakePage, change: Callable[[Any], None], said: str, tmp_path: Path
+) -> None:
+    shown = show(make_people_page())
+    made = json.loads(save_record(shown).read_text())
+    change(made)
+    (tmp_path / "made.json").write_text(json.dumps(made))
+    before = shown.ray()
+    shown.page.locator("#record-open").set_input_files(tmp_path / "made.json")
+    shown.until(lambda: said in shown.text("#record-note"))
+    assert shown.ray() == before
+
+
+def test_bars_share_one_scale(show: Open, make_people_page: MakePage) -> None:
+    shown = show(make_people_page())
+    ends = shown.page.locator(".track-ends").all_text_contents()
+    assert ends == ["040", "040"]  # the largest share is 0.33
+
+
+def test_the_page_opens_on_the_best_run(show: Open, make_page: MakePage) -> None:
+    view = make_page(runs=3)
+    shown = show(dataclasses.replace(view, runs=view.runs[::-1]))
+    assert shown.page.locator("#run").evaluate("it => it.selectedOptions[0].text") == "method 1"
+
+
+def test_many_groups_with_long_names_are_two_in_the_headline(
+    show: Open, make_people_page: MakePage
+) -> None:
+    view = make_people_page()
+    names = [f"{'people of a very long description ' * 3}{at}" for at in range(6)]
+    cells = tuple(
+        Cell(name, f"of 100 {name}, # are selected", 0, at, (0, 1), "positive")
+        for at, name in enumerate(names, start=1)
+    )
+    words = dataclasses.replace(
+        view.words, outcomes=(Outcome("Selected", "", "gap", cells), view.words.outcomes[1])
+    )
+    answers = view.runs[0].answers
+    assert isinstance(answers, Answers)
+    share = np.linspace(0.1, 0.7, 7)[:, None, None] + np.zeros((7, 25, 3))
+    runs = [
+        dataclasses.replace(
+            view.runs[0],
+            answers=dataclasses.replace(answers, shares={"val": share, "test": share}),
+        )
+    ]
+    shown = show(dataclasses.replace(view, runs=runs, words=words), width=390, height=844)
+    lead = shown.text("#lead")
+    assert "10 are selected" in lead
+    assert ", 60 (the lowest and the highest of 6)." in lead
+    height = shown.page.locator("#lead").evaluate(
+        "it => it.getBoundingClientRect().height / parseFloat(getComputedStyle(it).lineHeight)"
+    )
+    assert height < 8  # lines
+
+
+def test_a_new_limit_is_round(show: Open, make_people_page: MakePage) -> None:
+    view = make_people_page()
+    shown = show(view)
+    shown.page.locator("#slider").fill("317")
+    shown.settle()
+    val = view.runs[0].fronts[0]
+    order = val.rays[:, 0].argsort()
+    now = 100 * np.interp(shown.ray()[0], val.rays[order, 0], val.values[order, 1])
+    shown.page.locator("#add-bound").select_option("gap")
+    limit = float(shown.page.locator(".chip input").input_value())
+    assert limit % 2 == 0
+    assert now <= limit < now + 2
+
+
+def test_right_answers_are_drawn_as_wrong_ones(show: Open, make_page: MakePage) -> None:
+    """The best is at the lower left, and a limit goes the same way."""
+    view = make_page()
+    measure = Measure("right answers", "fewer mistakes", unit="of 100", larger=True)
+    words = dataclasses.replace(
+        view.words, measures={"accuracy": measure}, instead={"loss": "accuracy"}
+    )
+    shown = show(dataclasses.replace(view, words=words))
+    grip = shown.page.locator(".grip.below")
+    at_rest = grip.bounding_box()["x"]
+    assert grip.get_attribute("aria-valuetext") == "no limit"
+    grip.press("PageUp")  # a larger share of right answers is asked for
+    shown.settle()
+    assert "at least" in grip.get_attribute("aria-valuetext")
+    assert grip.bounding_box()["x"] < at_rest - 10  # towards fewer wrong ones

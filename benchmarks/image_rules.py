@@ -147,7 +147,6 @@ def composed(trial: Trial, data: str) -> Problem:
         trial.problem,
         made,
         images=trial.change,
-        sha256=made.sha256,
         protocol="paper",
         pixels="0..255",
     )

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import gzip
-import os
 import shutil
 import struct
 import warnings
@@ -22,7 +21,6 @@ from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduce import reproduce
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.images import read_pair
-from paretocosmos.problems.images.composites import Composites, load_or_compose
 from paretocosmos.runs.checkpoint import find_flaw
 from paretocosmos.runs.load import load_run
 from paretocosmos.training.fit import fit
@@ -293,15 +291,6 @@ def _of_images(good: Path) -> list[Artefact]:
         head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
         (folder / name).write_bytes(head + array.tobytes())
         (folder / f"{name}.gz").write_bytes(gzip.compress(head + array.tobytes(), mtime=0))
-    composites = Composites(images, np.stack([labels, labels], 1), (5, 2, 2))
-
-    def remembered(place: Path) -> Any:
-        os.environ["XDG_CACHE_HOME"] = os.environ["PARETOCOSMOS_CACHE"] = str(place)
-        made, sha256 = load_or_compose("pairs", lambda: composites)
-        return made.images.tobytes(), made.labels.tobytes(), made.counts, sha256
-
-    remembered(folder)
-    (cache,) = folder.rglob("pairs.npz")
 
     def pair(ending: str) -> Read:
         def read(place: Path) -> Any:
@@ -314,16 +303,6 @@ def _of_images(good: Path) -> list[Artefact]:
         Artefact("idx images", folder, "images", pair(""), 3),
         Artefact("idx labels", folder, "labels", pair(""), 2),
         Artefact("gzipped idx images", folder, "images.gz", pair(".gz"), 3, exact=True),
-        Artefact(
-            "images kept in the cache",
-            folder,
-            cache.relative_to(folder).as_posix(),
-            remembered,
-            2,
-            exact=True,
-            always=True,
-            fresh=True,
-        ),
     ]
 
 

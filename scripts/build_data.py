@@ -7,9 +7,15 @@ folder (`adult/`, `compas/`, `credit/`) or all in one. The same files give the s
 import argparse
 import hashlib
 import lzma
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from paretocosmos.problems.tables import TABLES, read_raw
+import numpy as np
+import pandas as pd
+
+from paretocosmos.errors import DataError
+from paretocosmos.problems.tables import TableName, read_csv
 
 TARGET = Path(__file__).parents[1] / "src" / "paretocosmos" / "problems" / "data"
 
@@ -42,6 +48,113 @@ Changes made:
 
 What is known to be wrong with each as a benchmark is said when it is loaded.
 """
+
+
+# The raw files have no header; these are the names in the data set's description.
+_ADULT = (
+    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status"),
+    *("occupation", "relationship", "race", "sex", "capital-gain", "capital-loss"),
+    *("hours-per-week", "native-country", "income"),
+)
+_ADULT_NUMBERS = "age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"
+# No id, no name, no birth date; the two jail dates only as the hours between them.
+_COMPAS = (
+    *("sex", "age", "age_cat", "race", "c_charge_degree", "priors_count"),
+    *("days_b_screening_arrest", "decile_score", "score_text", "is_recid"),
+    *("length_of_stay", "two_year_recid"),
+)
+# All columns of the file, in which there is no PAY_1.
+_CREDIT = (
+    *("ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE"),
+    *(f"PAY_{month}" for month in (0, 2, 3, 4, 5, 6)),
+    *(f"BILL_AMT{month}" for month in range(1, 7)),
+    *(f"PAY_AMT{month}" for month in range(1, 7)),
+    "default.payment.next.month",
+)
+
+
+def read_raw(name: TableName, folder: Path) -> pd.DataFrame:
+    """Return a table from the files its authors published, plain or ``.gz``."""
+    try:
+        return TABLES[name](folder)
+    # it names the file and the way out already
+    except DataError:
+        raise
+    except (AttributeError, TypeError, ValueError) as error:
+        raise DataError(
+            f"the raw files of `{name}` in `{folder}` are not as published ({error}): get fresh "
+            "copies"
+        ) from error
+
+
+def _read_adult(folder: Path) -> pd.DataFrame:
+    """Return the train file, then the test file; 48,842 rows."""
+    options: dict[str, Any] = {
+        "header": None,
+        "names": _ADULT,
+        # a space follows every comma
+        "skipinitialspace": True,
+        "keep_default_na": False,
+        "comment": "|",  # the first line of adult.test
+        "dtype": dict.fromkeys(_ADULT_NUMBERS, np.int64),
+    }
+    parts = [
+        _read_raw_file(folder, "adult", file, **options) for file in ("adult.data", "adult.test")
+    ]
+    frame = pd.concat(parts, ignore_index=True)
+    # the test file ends its labels with a full stop
+    return frame.assign(income=frame["income"].str.rstrip("."))
+
+
+def _read_compas(folder: Path) -> pd.DataFrame:
+    """Return the rows that ProPublica's own filter keeps: 6,172 of 7,214."""
+    frame = _read_raw_file(
+        folder,
+        "compas",
+        "compas-scores-two-years.csv",
+        # "N/A" is a value of `score_text`, by which rows are left out
+        keep_default_na=False,
+        na_values={"days_b_screening_arrest": [""]},
+        usecols=[*(set(_COMPAS) - {"length_of_stay"}), "c_jail_in", "c_jail_out"],
+    )
+    # an arrest more than 30 days away may belong to another charge
+    keep = frame["days_b_screening_arrest"].abs() <= 30
+    # -1 means that no case was found, `O` an ordinary traffic offence
+    keep &= (frame["is_recid"] != -1) & (frame["c_charge_degree"] != "O")
+    keep &= frame["score_text"] != "N/A"
+    frame = frame[keep].reset_index(drop=True)
+    stay = pd.to_datetime(frame["c_jail_out"]) - pd.to_datetime(frame["c_jail_in"])
+    frame["length_of_stay"] = stay // pd.Timedelta(hours=1)
+    # floats until now, because of gaps that the filter has removed
+    frame["days_b_screening_arrest"] = frame["days_b_screening_arrest"].astype(np.int64)
+    return frame[list(_COMPAS)]
+
+
+def _read_default_credit(folder: Path) -> pd.DataFrame:
+    """Return all 25 columns of all 30,000 rows."""
+    frame = _read_raw_file(folder, "credit", "UCI_Credit_Card.csv", usecols=_CREDIT)
+    # amounts are whole, but the file writes some of them as 5e+05
+    integers = {name: np.int64 for name in frame.select_dtypes("float") if not any(frame[name] % 1)}
+    return frame.astype(integers)
+
+
+TABLES: dict[TableName, Callable[[Path], pd.DataFrame]] = {
+    "adult": _read_adult,
+    "compas": _read_compas,
+    "default_credit": _read_default_credit,
+}
+
+
+def _read_raw_file(folder: Path, subfolder: str, file: str, **options: Any) -> pd.DataFrame:
+    parents = [folder / subfolder, folder]
+    candidates = [parent / f"{file}{end}" for parent in parents for end in ("", ".gz")]
+    path = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if path is None:
+        raise DataError(
+            f"`{file}` or `{file}.gz` is missing in `{folder / subfolder}` and `{folder}`: give "
+            "the folder with the raw files"
+        )
+    return read_csv(path, "take a fresh copy of the file", **options)
 
 
 def main() -> None:

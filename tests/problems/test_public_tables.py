@@ -10,7 +10,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError
+from paretocosmos.errors import BenchmarkWarning, ConfigurationError
 from paretocosmos.problems import SPLITS, Protocol
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.problems.tables.public import adult, compas, default_credit
@@ -121,8 +121,6 @@ def test_nothing_else_is_said(load: Load) -> None:
 
 @pytest.mark.parametrize("load", EVERY)
 def test_refusals(load: Load) -> None:
-    with pytest.raises(DataError, match="is missing in"):
-        load(data="nowhere")
     with pytest.raises(ConfigurationError, match="unknown protocol `published`"):
         load(protocol="published")
     with pytest.raises(ConfigurationError, match="unknown fairness objective `gap`"):

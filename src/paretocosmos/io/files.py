@@ -324,7 +324,7 @@ def user_path(path: str | Path) -> Path:
 
 
 def get_cache_folder() -> Path:
-    """Return the folder of downloads and composites; it need not exist."""
+    """Return the folder of downloads and decoded pictures; it need not exist."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     if Path(named).is_absolute():  # the standard says to ignore any other
         return Path(named) / "paretocosmos"

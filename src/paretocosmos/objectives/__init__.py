@@ -47,11 +47,11 @@ from paretocosmos.objectives.metrics import (
     streaming,
 )
 from paretocosmos.objectives.regression import (
+    GaussianWell,
     MeanAbsoluteError,
     MeanSquaredError,
     OneSidedError,
 )
-from paretocosmos.objectives.toy import GaussianWell
 from paretocosmos.types import Measure, Unit
 
 __all__ = [
@@ -114,7 +114,7 @@ REGISTRY = {
     "equalized_odds": "paretocosmos.objectives.fairness:EqualizedOdds",
     "error_gap": "paretocosmos.objectives.fairness:ErrorGap",
     "fpr_gap": "paretocosmos.objectives.fairness:FprGap",
-    "gaussian_well": "paretocosmos.objectives.toy:GaussianWell",
+    "gaussian_well": "paretocosmos.objectives.regression:GaussianWell",
     "mean_absolute_error": "paretocosmos.objectives.regression:MeanAbsoluteError",
     "mean_squared_error": "paretocosmos.objectives.regression:MeanSquaredError",
     "one_sided_error": "paretocosmos.objectives.regression:OneSidedError",

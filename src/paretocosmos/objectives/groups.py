@@ -221,6 +221,26 @@ class MeansObjective(GroupObjective):
         size: Tensor = self._sums(like, targets)[1]
         return size
 
+    @property
+    def linear(self) -> bool:
+        """`True` if rates are compared as they are, so that the gap can be closed by a formula."""
+        return type(self).compared is MeansObjective.compared
+
+    def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
+        if not self.linear:
+            return None
+        decisions = self.decisions(outputs)
+        if decisions.ndim == 1:
+            return self._moments(decisions, targets)
+        return self.each_class(decisions, targets, self._moments).flatten(0, 1)
+
+    def _moments(self, positive: Tensor, targets: Targets) -> Tensor:
+        total, size, squares, squared_weights = self._sums(positive, targets)
+        # to the effective number of rows (Kish 1965)
+        scale = size / torch.where(squared_weights > 0, squared_weights, 1.0)
+        moments: Tensor = torch.stack([total, squares, size], dim=-1) * scale.unsqueeze(-1)
+        return moments
+
     def _correct_gradient(self, rates: Tensor, noise: Tensor, is_known: Tensor) -> Tensor:
         r"""Return the value of `compared`, with a gradient that a batch's noise does not bias.
 
@@ -300,32 +320,11 @@ class RateObjective(MeansObjective):
                 f"`sharpness` must be above 0, found {self.sharpness}: try {SHARPNESS}"
             )
 
-    @property
-    def linear(self) -> bool:
-        """`True` if rates are compared as they are, so that the gap can be closed by a formula."""
-        return type(self).compared is MeansObjective.compared
-
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
         return super().loss(logits_of(outputs, self.output) / self.sharpness, targets)
 
-    def moments(self, outputs: Outputs, targets: Targets) -> Tensor | None:
-        if not self.linear:
-            return None
 
-        def of_one(positive: Tensor, targets: Targets) -> Tensor:
-            total, size, squares, squared_weights = self._sums(positive, targets)
-            # to the effective number of rows (Kish 1965)
-            scale = size / torch.where(squared_weights > 0, squared_weights, 1.0)
-            moments: Tensor = torch.stack([total, squares, size], dim=-1) * scale.unsqueeze(-1)
-            return moments
-
-        decisions = self.decisions(outputs)
-        if decisions.ndim == 1:
-            return of_one(decisions, targets)
-        return self.each_class(decisions, targets, of_one).flatten(0, 1)
-
-
-class MeanGap(GroupObjective):
+class MeanGap(MeansObjective):
     """A gap between the groups' means of some value, for outputs ``[B]`` that are numbers.
 
     A group that a training batch lacks is left out there; in the score of a whole split it makes
@@ -345,35 +344,14 @@ class MeanGap(GroupObjective):
         return self.decided(self.value(outputs, targets), targets)
 
     def between(self, positive: Tensor, targets: Targets) -> Tensor:
-        return compute_gap(compute_group_means(*self._sums(positive, targets)))
-
-    def decided(self, positive: Tensor, targets: Targets) -> Tensor:
-        total, size = self._sums(positive, targets)
-        return compute_gap(total / size)
+        total, size, *_ = self._sums(positive, targets)
+        return self.compared(compute_group_means(total, size))
 
     def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return torch.stack(self._sums(self.value(outputs, targets), targets))
-
-    def from_sums(self, sums: Tensor) -> Tensor:
-        total, size = sums.unbind()
-        return compute_gap(total / size)
+        return self._sums(self.value(outputs, targets), targets)[:2]
 
     def moments(self, outputs: Outputs, targets: Targets) -> Tensor:
-        value = self.value(outputs, targets).double()
-        total, size = self._sums(value, targets)
-        squares, _ = self._sums(value.square(), targets)
-        weight = targets.get("weight")
-        once = torch.ones_like(value) if weight is None else weight.reshape(value.shape).double()
-        # to the effective number of rows (Kish 1965): (sum of w)² / (sum of w²)
-        scale = size / compute_group_sums(once, targets, self.sensitive, self.groups)
-        return (torch.stack([total, squares, size], dim=-1) * scale.unsqueeze(-1)).unsqueeze(0)
-
-    def _sums(self, values: Tensor, targets: Targets) -> tuple[Tensor, Tensor]:
-        total, size = (
-            compute_group_sums(column, targets, self.sensitive, self.groups)
-            for column in (values, torch.ones_like(values))
-        )
-        return total, size
+        return self._moments(self.value(outputs, targets).double(), targets)
 
 
 def compute_group_means(sums: Tensor, sizes: Tensor) -> Tensor:

@@ -11,7 +11,12 @@ NAMES = {"conditioning": {"tilt": "fairness_adjustment"}}
 # Settings of the training: the name now, by that of 0.2.
 SETTINGS = {"groups": "rays_per_batch"}
 # Settings that are gone, by a problem's family; data that they changed differs in its checksum.
-REMOVED_SETTINGS = {"celeba": ("partition", "skip")}
+REMOVED_SETTINGS = {
+    "celeba": ("partition", "skip"),
+    "adult": ("data",),
+    "compas": ("data",),
+    "default": ("data",),
+}
 # Tensors of a network: the name now, by that of 0.2.
 TENSORS = {"path": "adjustment.multiplier_path"}
 

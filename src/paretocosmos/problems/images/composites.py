@@ -5,21 +5,14 @@ is lost; where it put the two images is a `Rule` (docs/decisions/image_data.md).
 """
 
 import hashlib
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.io.files import get_cache_folder, replace_file
 from paretocosmos.problems.images.files import Bytes
-
-# Change it with anything that changes a byte: it is part of the cache's key.
-VERSION = 2
 
 MARGIN = 8  # how much wider than an image the canvas is
 VALIDATION = 0.1
@@ -184,51 +177,3 @@ def paint_images(first: Bytes, second: Bytes, recipe: npt.NDArray[np.int64], out
             added += below
             added[added < below] = 255  # the sum of two bytes went past 255 and wrapped around
             out[window] = added
-
-
-def load_or_compose(name: str, build: Callable[[], Composites]) -> tuple[Composites, str]:
-    """Load composites from the cache, or build and store them; return them with their checksum.
-
-    Args:
-        name: the file's name without its ending; says everything the bytes depend on.
-        build: makes them.
-    """
-    path = get_cache_folder() / "composites" / f"{name}.npz"
-    cached = _read_cache(path)
-    if cached is not None:
-        return cached
-    composites = build()
-    sha256 = composites.sha256
-    with suppress(OSError):  # no space or no permission: composed again the next time
-        _write_cache(path, composites, sha256)
-    return composites, sha256
-
-
-def _read_cache(path: Path) -> tuple[Composites, str] | None:
-    try:
-        # opened here because NumPy leaves a file open that turns out to be damaged
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            train, val, test = (int(count) for count in file["counts"])
-            composites = Composites(file["images"], file["labels"], (train, val, test))
-            sha256 = composites.sha256
-            intact = (
-                composites.images.dtype == composites.labels.dtype == np.uint8
-                and len(composites.images) == len(composites.labels) == train + val + test
-                and str(file["sha256"]) == sha256
-            )
-    except Exception:  # a damaged archive can raise anything, and is built anew whatever it was
-        return None
-    return (composites, sha256) if intact else None
-
-
-def _write_cache(path: Path, composites: Composites, sha256: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # not flushed to the disk: the checksum reveals a torn file
-    with replace_file(path, flush=False) as temporary, temporary.open("wb") as stream:
-        np.savez(
-            stream,
-            images=composites.images,
-            labels=composites.labels,
-            counts=np.array(composites.counts),
-            sha256=np.array(sha256),
-        )

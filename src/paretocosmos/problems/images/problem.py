@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import DataError, require_extra, unknown
-from paretocosmos.io.external import hash_content
 from paretocosmos.io.files import VARIABLE, get_cache_folder, list_data_folders
 from paretocosmos.objectives import CrossEntropy, accuracy
 from paretocosmos.problems.base import (
@@ -27,12 +26,10 @@ from paretocosmos.problems.base import (
 )
 from paretocosmos.problems.images.composites import (
     RULES,
-    VERSION,
     Composites,
     Labelled,
     RuleName,
     compose_pairs,
-    load_or_compose,
     split_rows,
 )
 from paretocosmos.problems.images.files import (
@@ -141,7 +138,6 @@ def build_pair_problem(
     composites: Composites,
     *,
     images: str,
-    sha256: str,
     protocol: Protocol,
     pixels: Pixels = "0..1",
     caveats: tuple[str, ...] = (),
@@ -172,7 +168,7 @@ def build_pair_problem(
         caveats=caveats,
         splits=splits,
         images=images,
-        sha256=sha256,
+        sha256=composites.sha256,
         pixels=pixels,
         wording=WORDING,
     )
@@ -203,7 +199,7 @@ def make_loader(
         data: str | None = None,
         seed: int = 1,
     ) -> ImageProblem:
-        """The images are made on the first use, in seconds, and kept in the cache.
+        """The images are made when the problem is loaded, in seconds.
 
         Args:
             protocol: ``"paper"`` does as the published code does: a split is scored in batches, and
@@ -220,17 +216,10 @@ def make_loader(
         if rule not in RULES:
             raise unknown("rule", rule, tuple(RULES))
         files = find_source_files(sources, data)
-        # of the files as they lie: unpacking them takes longer than reading the composites
-        sums = "".join(hash_content(paths[file]) for paths in files for file in FILES)
-        # in the cache's key, so that other images are never taken for these
-        key = hashlib.sha256(sums.encode()).hexdigest()[:16]
-        build = partial(_compose_files, sources, files, rule, seed)
-        composites, sha256 = load_or_compose(f"{name}-v{VERSION}-{rule}-seed{seed}-{key}", build)
         return build_pair_problem(
             name,
-            composites,
+            _compose_files(sources, files, rule, seed),
             images=f"{images}, composed by the rule `{rule}` with seed {seed}",
-            sha256=sha256,
             protocol=protocol,
             # the published code hands the bytes of those files to its networks as they are
             pixels="0..255" if (protocol, rule) == ("paper", "published") else "0..1",
@@ -381,8 +370,6 @@ def multi_digits(*, protocol: Protocol = "clean", copies: int = 10, seed: int = 
         "multi_digits",
         composites,
         images=f"two digits of scikit-learn's of different classes, composed with seed {seed}",
-        # not cached: composing takes seconds, and the digits come with scikit-learn
-        sha256=composites.sha256,
         protocol=protocol,
     )
 

@@ -18,11 +18,8 @@ from paretocosmos.problems.tables.problem import (
     label_rows,
 )
 from paretocosmos.problems.tables.public import (
-    TABLES,
     TableName,
-    load_frame,
     read_embedded,
-    read_raw,
 )
 from paretocosmos.problems.tables.rows import (
     check_compared_rows,
@@ -46,7 +43,6 @@ __all__ = [
     "DECISION",
     "MAX_CATEGORIES",
     "MISSING",
-    "TABLES",
     "TABLE_ENDINGS",
     "Answer",
     "Codes",
@@ -73,11 +69,9 @@ __all__ = [
     "format_label",
     "is_categorical",
     "label_rows",
-    "load_frame",
     "read_columns",
     "read_csv",
     "read_embedded",
-    "read_raw",
     "read_table",
     "split_rows",
     "to_frame",

@@ -1,16 +1,14 @@
-"""The public tables Adult, COMPAS and Default: raw files, the copies in this package, problems."""
+"""The public tables Adult, COMPAS and Default: the copies in this package, and problems."""
 
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import resources
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from paretocosmos.errors import BenchmarkWarning, DataError
-from paretocosmos.io.files import user_path
+from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems.base import Protocol, Wording
 from paretocosmos.problems.tables.files import read_csv
 from paretocosmos.problems.tables.problem import TabularProblem
@@ -19,33 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TableName = Literal["adult", "compas", "default_credit"]
-
-# The raw files have no header; these are the names in the data set's description.
-_ADULT = (
-    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status"),
-    *("occupation", "relationship", "race", "sex", "capital-gain", "capital-loss"),
-    *("hours-per-week", "native-country", "income"),
-)
-_ADULT_NUMBERS = "age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"
-# No id, no name, no birth date; the two jail dates only as the hours between them.
-_COMPAS = (
-    *("sex", "age", "age_cat", "race", "c_charge_degree", "priors_count"),
-    *("days_b_screening_arrest", "decile_score", "score_text", "is_recid"),
-    *("length_of_stay", "two_year_recid"),
-)
-# All columns of the file, in which there is no PAY_1.
-_CREDIT = (
-    *("ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE"),
-    *(f"PAY_{month}" for month in (0, 2, 3, 4, 5, 6)),
-    *(f"BILL_AMT{month}" for month in range(1, 7)),
-    *(f"PAY_AMT{month}" for month in range(1, 7)),
-    "default.payment.next.month",
-)
-
-
-def load_frame(name: TableName, data: str | None) -> "pd.DataFrame":
-    """Return a table as embedded in this package, or from the raw files in the folder `data`."""
-    return read_embedded(name) if data is None else read_raw(name, user_path(data))
 
 
 def read_embedded(name: TableName) -> "pd.DataFrame":
@@ -56,100 +27,11 @@ def read_embedded(name: TableName) -> "pd.DataFrame":
         return read_csv(path, "install the package again", keep_default_na=False)
 
 
-def read_raw(name: TableName, folder: Path) -> "pd.DataFrame":
-    """Return the same table from the files its authors published, plain or ``.gz``."""
-    try:
-        return TABLES[name](folder)
-    # it names the file and the way out already
-    except DataError:
-        raise
-    except (AttributeError, TypeError, ValueError) as error:
-        raise DataError(
-            f"the raw files of `{name}` in `{folder}` are not as published ({error}); get fresh "
-            "copies, or leave `data` out to use the copy in this package"
-        ) from error
-
-
-def _read_adult(folder: Path) -> "pd.DataFrame":
-    """Return the train file, then the test file; 48,842 rows."""
-    import pandas as pd
-
-    options: dict[str, Any] = {
-        "header": None,
-        "names": _ADULT,
-        # a space follows every comma
-        "skipinitialspace": True,
-        "keep_default_na": False,
-        "comment": "|",  # the first line of adult.test
-        "dtype": dict.fromkeys(_ADULT_NUMBERS, np.int64),
-    }
-    parts = [
-        _read_raw_file(folder, "adult", file, **options) for file in ("adult.data", "adult.test")
-    ]
-    frame = pd.concat(parts, ignore_index=True)
-    # the test file ends its labels with a full stop
-    return frame.assign(income=frame["income"].str.rstrip("."))
-
-
-def _read_compas(folder: Path) -> "pd.DataFrame":
-    """Return the rows that ProPublica's own filter keeps: 6,172 of 7,214."""
-    import pandas as pd
-
-    frame = _read_raw_file(
-        folder,
-        "compas",
-        "compas-scores-two-years.csv",
-        # "N/A" is a value of `score_text`, by which rows are left out
-        keep_default_na=False,
-        na_values={"days_b_screening_arrest": [""]},
-        usecols=[*(set(_COMPAS) - {"length_of_stay"}), "c_jail_in", "c_jail_out"],
-    )
-    # an arrest more than 30 days away may belong to another charge
-    keep = frame["days_b_screening_arrest"].abs() <= 30
-    # -1 means that no case was found, `O` an ordinary traffic offence
-    keep &= (frame["is_recid"] != -1) & (frame["c_charge_degree"] != "O")
-    keep &= frame["score_text"] != "N/A"
-    frame = frame[keep].reset_index(drop=True)
-    stay = pd.to_datetime(frame["c_jail_out"]) - pd.to_datetime(frame["c_jail_in"])
-    frame["length_of_stay"] = stay // pd.Timedelta(hours=1)
-    # floats until now, because of gaps that the filter has removed
-    frame["days_b_screening_arrest"] = frame["days_b_screening_arrest"].astype(np.int64)
-    return frame[list(_COMPAS)]
-
-
-def _read_default_credit(folder: Path) -> "pd.DataFrame":
-    """Return all 25 columns of all 30,000 rows."""
-    frame = _read_raw_file(folder, "credit", "UCI_Credit_Card.csv", usecols=_CREDIT)
-    # amounts are whole, but the file writes some of them as 5e+05
-    integers = {name: np.int64 for name in frame.select_dtypes("float") if not any(frame[name] % 1)}
-    return frame.astype(integers)
-
-
-TABLES: dict[TableName, Callable[[Path], "pd.DataFrame"]] = {
-    "adult": _read_adult,
-    "compas": _read_compas,
-    "default_credit": _read_default_credit,
-}
-
-
-def _read_raw_file(folder: Path, subfolder: str, file: str, **options: Any) -> "pd.DataFrame":
-    parents = [folder / subfolder, folder]
-    candidates = [parent / f"{file}{end}" for parent in parents for end in ("", ".gz")]
-    path = next((candidate for candidate in candidates if candidate.is_file()), None)
-    if path is None:
-        raise DataError(
-            f"`{file}` or `{file}.gz` is missing in `{folder / subfolder}` and `{folder}`: give "
-            "the folder with the raw files, or leave `data` out to use the copy in this package"
-        )
-    return read_csv(path, "take a fresh copy of the file", **options)
-
-
 class PublicTable(NamedTuple):
     """A public table as a problem.
 
     Attributes:
         title: the first line of its docstring.
-        files: the raw files, for its docstring.
         protocols: the difference between the protocols, for its docstring.
         features: the number of features under the protocol `paper`.
         prepare: from the rows as read to those of the published preprocessing.
@@ -164,7 +46,6 @@ class PublicTable(NamedTuple):
     """
 
     title: str
-    files: str
     protocols: str
     features: int
     prepare: "Callable[[pd.DataFrame], pd.DataFrame]"
@@ -213,7 +94,6 @@ PUBLIC_TABLES: dict[TableName, PublicTable] = {
     "adult": PublicTable(
         title="Adult: income above 50,000 dollars against the gap between men and women "
         "(48,842 rows).",
-        files="files ``adult.data`` and ``adult.test``",
         protocols='``"clean"`` fits the preprocessing on the train rows, ``"paper"`` on all.',
         features=88,
         prepare=_prepare_adult,
@@ -239,7 +119,6 @@ PUBLIC_TABLES: dict[TableName, PublicTable] = {
     ),
     "compas": PublicTable(
         title="COMPAS: arrest within two years against the gap between men and women (6,172 rows).",
-        files="file ``compas-scores-two-years.csv``",
         protocols='``"clean"`` leaves `is_recid` out and fits the preprocessing on the train rows; '
         '``"paper"`` keeps `is_recid`, which leaks the label, and fits on all rows.',
         features=20,
@@ -271,7 +150,6 @@ PUBLIC_TABLES: dict[TableName, PublicTable] = {
     "default_credit": PublicTable(
         title="Default: unpaid credit card bills against the gap between men and women "
         "(30,000 rows).",
-        files="file ``UCI_Credit_Card.csv``",
         protocols='``"clean"`` leaves the row number `ID` out and fits the preprocessing on the '
         'train rows; ``"paper"`` keeps `ID` and fits on all rows.',
         features=90,
@@ -307,7 +185,6 @@ DOCSTRING = """\
 
 Args:
     protocol: {protocols}
-    data: a folder with the raw {files}, plain or ``.gz``; `None` takes the copy in this package.
     fairness: the gap between men and women; `None` is ``"demographic_parity"``, and the paper's
         ``"deo"`` under its protocol. `TabularProblem.from_frame` lists the others.
     split_seed: decides which rows are train, val and test; the paper has 1.
@@ -325,13 +202,12 @@ def make_loader(name: TableName) -> Callable[..., TabularProblem]:
     def load(
         *,
         protocol: Protocol = "clean",
-        data: str | None = None,
         fairness: str | None = None,
         split_seed: int = 1,
     ) -> TabularProblem:
         paper = protocol == "paper"
         caveats = (table.caveat, *([table.leak_caveat] if paper and table.leak_caveat else []))
-        frame = table.prepare(load_frame(name, data))
+        frame = table.prepare(read_embedded(name))
         warnings.warn(" ".join(caveats), BenchmarkWarning, stacklevel=2)
         # women are group 1, as in the published code, though "Female" sorts before "Male"
         sex = frame[table.sensitive].astype("category").cat.set_categories(["Male", "Female"])

@@ -29,6 +29,9 @@ extensions = [
     "sphinx_design",
 ]
 source_suffix = {".md": "markdown", ".ipynb": "markdown"}
+# The notes are one page of the site, which `join_notes` writes.
+NOTES = sorted(path for path in Path(__file__).parent.glob("decisions/*.md") if path.stem != "index")
+exclude_patterns = [f"decisions/{path.name}" for path in NOTES]
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_fence_as_directive = ["math"]
@@ -73,16 +76,21 @@ PART = re.compile(r"^<!-- on the site: (\S+) -->$", flags=re.MULTILINE)
 # Pages of the repository's root, which are pages of the site too.
 ROOTED = {"changelog": "CHANGELOG", "contributing": "CONTRIBUTING", "security": "SECURITY"}
 AT_ROOT = re.compile(rf"\]\((?:\.\./)*({'|'.join(ROOTED.values())})\.md")
+TO_NOTE = re.compile(r"\]\(((?:\.\./)*(?:docs/)?)(decisions/)?(\w+)\.md(?:#[\w-]+)?\)")
 
 
-def as_site(app: Any, page: str, source: list[str]) -> None:
-    """What GitHub shows in its way or not at all: pictures, pages of the root, parts to use."""
+def rewrite_for_site(app: Any, page: str, source: list[str]) -> None:
+    """Change what GitHub shows differently or not at all: pictures, notes, pages of the root."""
     text = source[0]
     if page in ROOTED:
         text = (ROOT / f"{ROOTED[page]}.md").read_text(encoding="utf-8")
         text = re.sub(r"\]\(docs/", "](", text)
     if page.startswith("notebooks/"):
         text = page_of(text)
+    if page == "decisions/index":
+        text = join_notes(text)
+    else:
+        text = link_notes(text, "decisions/")
     text = AT_ROOT.sub(lambda found: f"](/{found[1].lower()}.md", text)
     text = SMALL.sub(r"![\3](\1){width=\2px}", text)
     text = PART.sub(r"```{raw} html\n:file: \1\n```", text)
@@ -91,7 +99,34 @@ def as_site(app: Any, page: str, source: list[str]) -> None:
     )
 
 
-def _mathml(formula: str, block: bool) -> str:
+def link_notes(text: str, folder: str) -> str:
+    """Lead links to a note to its section, from pages that name the folder or from the notes."""
+    titles = {path.stem: path.read_text(encoding="utf-8").partition("\n")[0] for path in NOTES}
+
+    def lead(match: re.Match[str]) -> str:
+        if (match[2] or "") != folder or match[3] not in titles:
+            return match[0]
+        anchor = re.sub(r"[^\w\- ]", "", titles[match[3]].lower()).strip().replace(" ", "-")
+        return f"](/decisions/index.md#{anchor})" if folder else f"](#{anchor})"
+
+    return TO_NOTE.sub(lead, text)
+
+
+def join_notes(text: str) -> str:
+    """Put all notes onto their page, which the site's search leaves out."""
+    notes = (path.read_text(encoding="utf-8") for path in NOTES)
+    parts = [link_notes(re.sub(r"^#", "##", note, flags=re.MULTILINE), "") for note in notes]
+    return "\n\n".join(["---\nnosearch: true\n---", text, *parts])
+
+
+def let_tables_scroll(app: Any, page: str, template: str, context: Any, tree: Any) -> None:
+    """Let what is wider than the page be scrolled by keyboard."""
+    wrapper = '<div class="table-wrapper'
+    focusable = '<div tabindex="0" role="region" aria-label="table" class="table-wrapper'
+    context["body"] = context.get("body", "").replace(wrapper, focusable).replace("<pre>", '<pre tabindex="0">')  # fmt: skip
+
+
+def _write_mathml(formula: str, block: bool) -> str:
     return str(tex2mathml(formula, as_block=block))
 
 
@@ -101,12 +136,13 @@ def as_mathml(writer: Any, node: nodes.math | nodes.math_block) -> None:
     formula = re.sub(r"\\[Bb]ig+[lr]?(?![a-z])", "", node.astext())  # MathML stretches by itself
     for name, known in ((r"\texttt", r"\text"), (r"\dots", r"\ldots")):
         formula = formula.replace(name, known)
-    shown = re.sub(r"<mo>([{}|()])</mo>", r'<mo stretchy="false">\1</mo>', _mathml(formula, block))
+    shown = re.sub(r"<mo>([{}|()])</mo>", r'<mo stretchy="false">\1</mo>', _write_mathml(formula, block))
     writer.body.append(f'<div class="math">{shown}</div>' if block else shown)
     raise nodes.SkipNode
 
 
 def setup(app: Any) -> None:
-    """Connect both."""
-    app.connect("source-read", as_site)
+    """Connect them."""
+    app.connect("source-read", rewrite_for_site)
+    app.connect("html-page-context", let_tables_scroll)
     app.add_html_math_renderer("mathml", (as_mathml, None), (as_mathml, None))

@@ -81,6 +81,7 @@ def main() -> int:
     built = sphinx(
         [
             "-W",
+            "-E",  # pages made of other files are not seen to change
             "--keep-going",
             "-q",
             "-b",

@@ -75,6 +75,8 @@ def _anchor(name: str) -> str:
 def _section(path: Path) -> list[str]:
     """Return the lines of an example: its docstring, its picture, its code folded, its output."""
     docstring = path.read_text(encoding="utf-8").split('"""')[1].strip()
+    if not (SHOWN / f"{path.stem}.png").exists():
+        docstring = docstring.partition("\n")[0]  # its file, folded below, has the rest
     lines = [
         f"## {TITLES[path.stem]}",
         "",

@@ -92,17 +92,12 @@ def _section(name: str, counted: Mapping[str, Any] | None) -> str:
 def _counts(counted: Mapping[str, Any]) -> str:
     broken = len(counted["broken"])
     kept = "no promise was broken" if broken == 0 else f"promises broken: {broken}"
-    rows = [
-        f"Tried {sum(counted['done'].values()):,} times: {kept}.",
-        "",
-        "| answer | times |",
-        "|---|---:|",
-        *(f"| {_answer(name)} | {count:,} |" for name, count in counted["answered"].items()),
-    ]
+    answers = "; ".join(f"{_answer(name)} {count:,}" for name, count in counted["answered"].items())
     most = ", ".join(
         f"{value:,.4g} {WORDS.get(name, name)}" for name, value in counted["measured"].items()
     )
-    return "\n".join(rows) + (f"\n\nAt most {most}." if most else "")
+    tried = f"Tried {sum(counted['done'].values()):,} times: {kept}. {answers[0].upper()}{answers[1:]}."
+    return tried + (f" At most {most}." if most else "")
 
 
 def _answer(name: str) -> str:

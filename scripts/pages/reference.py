@@ -30,8 +30,15 @@ def write_reference_page(kind: str) -> str:
         parts += [*_write_step_times(), ""]
     if shared:
         parts += ["## Settings that several share", "", *_write_settings(shared), ""]
+    plain = []  # without a formula, advice or settings of their own
     for name in registry.names(kind):
-        parts += [f"## {name}", "", *write_card(kind, name, shared)]
+        card = list(write_card(kind, name, shared))
+        if kind == "methods" or len(card) > 12 or any(re.match(r"- |```", line) for line in card):
+            parts += [f"## {name}", "", *card]
+        else:
+            plain.append([f"`{name}`", " ".join(card[0].split())])
+    if plain:
+        parts += ["## Others", "", *write_table(["name", "what it is"], plain), ""]
     for name in get_pairs() if kind == "methods" else ():
         parts += [f"## {name}", "", *_write_pair_card(name)]
     return "\n".join(parts)

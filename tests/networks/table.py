@@ -25,20 +25,15 @@ RESULTS = ROOT / "results" / "networks.json"
 HEAD = """\
 # Networks tried
 
-Sixty networks, five of each kind, that `condition` was not written for. The list was made before
-the code. Each network was conditioned with `how="auto"` and trained for {steps} steps of Adam
-towards two sets of random targets, with two rays per batch.
+Sixty networks, five of each kind, that `condition` was not written for; the list was made first. Each was conditioned with `how="auto"`, which chose FiLM, and trained for {steps} steps towards two sets of random targets.
 
-- **{taken} of {every}** are conditioned without further settings, and train.
-- For all of these, one ray per sample, groups of rays and `each_ray` equal one ray at a time, to
-  1e-5.
-- **Sensitivity** is how far the ray moves the outputs, as a share of how far another sample would:
-  {median:.2f} in the median, {least:.2f} at least.
+- **{taken} of {every}** are conditioned without settings, and train. For these, one ray per sample, groups of rays and `each_ray` equal one ray at a time, to 1e-5.
+- The numbers are the **sensitivity**: how far the ray moves the outputs, as a share of how far another sample would. It is {median:.2f} in the median, {least:.2f} at least.
 
-`python -m tests.networks.table --write` writes this page, and a test compares it.
+[The result](../results/networks.json) lists after which layers the ray enters (`python -m tests.networks.table --write`).
 
-| kind | network | `auto` chose | the ray enters after | moving the weights of | sensitivity |
-|---|---|---|---|---|---|
+| kind | networks and their sensitivity |
+|---|---|
 """
 
 
@@ -59,18 +54,16 @@ def page() -> str:
         median=statistics.median(found),
         least=min(found),
     )
-    rows = [_row(kind, name, networks[name]) for kind, made in KINDS.items() for name in made]
-    return head + "\n".join(rows) + "\n"
+    rows = [
+        f"| {kind} | {'; '.join(_describe(name, networks[name]) for name in made)} |"
+        for kind, made in KINDS.items()
+    ]
+    refused = [f"**{name}**: {one['refused']}." for name, one in networks.items() if "refused" in one]
+    return head + "\n".join([*rows, "", *refused]) + "\n"
 
 
-def _row(kind: str, name: str, one: dict[str, Any]) -> str:
-    if "refused" in one:
-        return f"| {kind} | {name} | refused | {one['refused']} | | |"
-    places = [f"`{place}`" for place in one["places"]]
-    some = ", ".join(places[:3]) + f" and {len(places) - 3} more" * (len(places) > 3)
-    layers = "layer" if one["moved"] == 1 else "layers"
-    moved = f"{one['moved']} {layers}" if one["moved"] else ""
-    return f"| {kind} | {name} | {one['how']} | {some} | {moved} | {one['sensitivity']:.2f} |"
+def _describe(name: str, one: dict[str, Any]) -> str:
+    return f"{name} {'refused' if 'refused' in one else format(one['sensitivity'], '.2f')}"
 
 
 def _tried(name: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Written parts of the results on speed and applications."""
 
 from collections.abc import Iterator
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -222,7 +222,87 @@ def write_faces() -> Iterator[str]:
     yield from ("", describe_source("celeba", "One seed, means over the attributes"))
 
 
+ADAPTED = {
+    "separate": ("a LoRA for each preference", "5 x 300"),
+    "lora, longer": ("LoRA mixed by the preference", "1500"),
+    "lora, thrice": ("the same", "900"),
+    "lora, twice": ("the same", "600"),
+    "lora": ("the same", "300"),
+    "film": ("FiLM on the frozen network", "300"),
+    "soup": ("rewarded soups of the two ends", "2 x 300"),
+}
+
+
+def write_language() -> Iterator[str]:
+    """Yield ways to adapt one language model to any mixture of two corpora."""
+    found = load_result("language")
+    rows = []
+    for way, (title, steps) in ADAPTED.items():
+        mean = found["mean"][way]
+        rows.append(
+            [title, steps, f"{mean['of_separate']:.3f}", f"{mean['monotonicity']:.2f}", f"{mean['dominated_share']:.0%}", f"{mean['range_covered']:.0%}"]
+        )  # fmt: skip
+    head = ["", "steps", "hypervolume, separate = 1", "order", "dominated", "range covered"]
+    yield from write_table(head, rows)
+    ratio = found["step_time"]["small"]["ratio, ours, four rays"]
+    shares = [f"{found['parameters'][f'gpt2, {how}']['share']:.2%}" for how in ("lora", "film", "token")]  # fmt: skip
+    yield ""
+    yield (
+        f"A step takes {ratio:.2f} times as long as one of ordinary LoRA of the same size. To the parameters of GPT-2, LoRA adds {shares[0]}, "
+        f"FiLM {shares[1]} and four tokens {shares[2]}."
+    )
+    yield from ("", describe_source("language", "Three seeds"))
+
+
+def write_pictures() -> Iterator[str]:
+    """Yield how fast pictures are read, alone and in training."""
+    (row,), short = load_result("pictures")["rows"], load_result("pictures_short")["rows"]
+    alone, trained = (median(row[name]) for name in ("alone", "trained"))
+    yield (
+        f"Over {row['pictures']:,} JPEG files of 64 x 64 pixels, a `DataLoader` alone reads {alone:,.0f} pictures a second and a training {trained:,.0f}. "
+        f"In a training of seconds the start counts: {min(one['ratio'] for one in short):.1f} of the pace."
+    )
+    yield from ("", describe_source("pictures", "One worker"))
+
+
+def write_streaming() -> Iterator[str]:
+    """Yield the memory of fronts whose outputs would not fit."""
+    found = load_result("streaming")
+    most = max(part["gb_peak"] for way in found["ways"].values() for part in way.values())
+    yield (
+        f"A front of a small GPT-2 has {found['gb_of_all_outputs']['10000']:.0f} GB of outputs over 10,000 sequences; the whole process takes at most {most:.2f} GB."
+    )
+    yield from ("", describe_source("streaming"))
+
+
+def write_families() -> Iterator[str]:
+    """Yield how many families of timm are conditioned."""
+    counts = load_result("families")["counts"]
+    tried = sum(counts[name] for name in ("right", "refused", "wrong"))
+    yield (
+        f"Of one network of each family in [timm](https://github.com/huggingface/pytorch-image-models), {counts['right']} of {tried} are conditioned without settings, start with the same outputs "
+        f"and give each sample its ray; {counts['refused']} are refused with a sentence that names the block, and {counts['wrong']} are wrong."
+    )
+    yield from ("", describe_source("families"))
+
+
+def write_extending() -> Iterator[str]:
+    """Yield what a step costs with code of one's own, beside the same code in the package."""
+    steps = load_result("extending")["steps"]
+    listed = ", ".join(
+        f"{part} {ways['declared']['ratio']:.2f} times as long ({ways['silent']['ratio']:.1f} without the declaration)"
+        for part, ways in steps.items()
+    )
+    yield f"Beside the same code in the package, a step with your own takes: {listed}."
+    yield from ("", describe_source("extending"))
+
+
 REGIONS = {
+    "extending": write_extending,
+    "pictures": write_pictures,
+    "streaming": write_streaming,
+    "families": write_families,
+    "language": write_language,
     "cpu_speed": write_cpu_speed,
     "gpu_speed": write_gpu_speed,
     "use_speed": write_use_speed,

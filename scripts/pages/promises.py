@@ -96,7 +96,9 @@ def _counts(counted: Mapping[str, Any]) -> str:
     most = ", ".join(
         f"{value:,.4g} {WORDS.get(name, name)}" for name, value in counted["measured"].items()
     )
-    tried = f"Tried {sum(counted['done'].values()):,} times: {kept}. {answers[0].upper()}{answers[1:]}."
+    tried = (
+        f"Tried {sum(counted['done'].values()):,} times: {kept}. {answers[0].upper()}{answers[1:]}."
+    )
     return tried + (f" At most {most}." if most else "")
 
 

@@ -56,15 +56,11 @@ def test_torchjd_finds_the_known_front_both_ways(tmp_path: Path) -> None:
 
 
 def test_fronts_of_a_language_model_stay_below_a_gigabyte() -> None:
-    """The committed measurements, and the page that shows them."""
-    root = EXAMPLES.parent
-    ways = json.loads((root / "results" / "streaming.json").read_text())["ways"]
-    page = (root / "docs" / "howto" / "loops.md").read_text()
+    ways = json.loads((EXAMPLES.parent / "results" / "streaming.json").read_text())["ways"]
     for found in ways.values():
         few, many = (found[count]["gb_peak"] for count in ("1000", "10000"))
         assert max(few, many) < 1
         assert many < few + 0.1  # ten times the samples
-        assert f"| {few:.2f} GB | {many:.2f} GB |" in page
 
 
 def test_one_language_model_trades_code_for_prose(tmp_path: Path) -> None:

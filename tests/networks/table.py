@@ -25,12 +25,17 @@ RESULTS = ROOT / "results" / "networks.json"
 HEAD = """\
 # Networks tried
 
-Sixty networks, five of each kind, that `condition` was not written for; the list was made first. Each was conditioned with `how="auto"`, which chose FiLM, and trained for {steps} steps towards two sets of random targets.
+Sixty networks, five of each kind, that `condition` was not written for; the list was made first.
+Each was conditioned with `how="auto"`, which chose FiLM, and trained for {steps} steps towards
+two sets of random targets.
 
-- **{taken} of {every}** are conditioned without settings, and train. For these, one ray per sample, groups of rays and `each_ray` equal one ray at a time, to 1e-5.
-- The numbers are the **sensitivity**: how far the ray moves the outputs, as a share of how far another sample would. It is {median:.2f} in the median, {least:.2f} at least.
+- **{taken} of {every}** are conditioned without settings, and train. For these, one ray per
+  sample, groups of rays and `each_ray` equal one ray at a time, to 1e-5.
+- The numbers are the **sensitivity**: how far the ray moves the outputs, as a share of how far
+  another sample would. It is {median:.2f} in the median, {least:.2f} at least.
 
-[The result](../results/networks.json) lists after which layers the ray enters (`python -m tests.networks.table --write`).
+[The result](../results/networks.json) lists after which layers the ray enters (`python -m
+tests.networks.table --write`).
 
 | kind | networks and their sensitivity |
 |---|---|
@@ -58,7 +63,9 @@ def page() -> str:
         f"| {kind} | {'; '.join(_describe(name, networks[name]) for name in made)} |"
         for kind, made in KINDS.items()
     ]
-    refused = [f"**{name}**: {one['refused']}." for name, one in networks.items() if "refused" in one]
+    refused = [
+        f"**{name}**: {one['refused']}." for name, one in networks.items() if "refused" in one
+    ]
     return head + "\n".join([*rows, "", *refused]) + "\n"
 
 

@@ -30,7 +30,9 @@ extensions = [
 ]
 source_suffix = {".md": "markdown", ".ipynb": "markdown"}
 # The notes are one page of the site, which `join_notes` writes.
-NOTES = sorted(path for path in Path(__file__).parent.glob("decisions/*.md") if path.stem != "index")
+NOTES = sorted(
+    path for path in Path(__file__).parent.glob("decisions/*.md") if path.stem != "index"
+)
 exclude_patterns = [f"decisions/{path.name}" for path in NOTES]
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
@@ -87,10 +89,7 @@ def rewrite_for_site(app: Any, page: str, source: list[str]) -> None:
         text = re.sub(r"\]\(docs/", "](", text)
     if page.startswith("notebooks/"):
         text = page_of(text)
-    if page == "decisions/index":
-        text = join_notes(text)
-    else:
-        text = link_notes(text, "decisions/")
+    text = join_notes(text) if page == "decisions/index" else link_notes(text, "decisions/")
     text = AT_ROOT.sub(lambda found: f"](/{found[1].lower()}.md", text)
     text = SMALL.sub(r"![\3](\1){width=\2px}", text)
     text = PART.sub(r"```{raw} html\n:file: \1\n```", text)
@@ -123,7 +122,8 @@ def let_tables_scroll(app: Any, page: str, template: str, context: Any, tree: An
     """Let what is wider than the page be scrolled by keyboard."""
     wrapper = '<div class="table-wrapper'
     focusable = '<div tabindex="0" role="region" aria-label="table" class="table-wrapper'
-    context["body"] = context.get("body", "").replace(wrapper, focusable).replace("<pre>", '<pre tabindex="0">')  # fmt: skip
+    body = context.get("body", "").replace(wrapper, focusable)
+    context["body"] = body.replace("<pre>", '<pre tabindex="0">')
 
 
 def _write_mathml(formula: str, block: bool) -> str:
@@ -136,7 +136,9 @@ def as_mathml(writer: Any, node: nodes.math | nodes.math_block) -> None:
     formula = re.sub(r"\\[Bb]ig+[lr]?(?![a-z])", "", node.astext())  # MathML stretches by itself
     for name, known in ((r"\texttt", r"\text"), (r"\dots", r"\ldots")):
         formula = formula.replace(name, known)
-    shown = re.sub(r"<mo>([{}|()])</mo>", r'<mo stretchy="false">\1</mo>', _write_mathml(formula, block))
+    shown = re.sub(
+        r"<mo>([{}|()])</mo>", r'<mo stretchy="false">\1</mo>', _write_mathml(formula, block)
+    )
     writer.body.append(f'<div class="math">{shown}</div>' if block else shown)
     raise nodes.SkipNode
 

@@ -81,6 +81,8 @@ def parse_dates(series: "pd.Series[Any]") -> ParsedColumn:
     # with the format fixed: pandas' guess may take the day for the month; and in UTC: a column may
     # mix offsets, which pandas refuses to compare otherwise
     iso = pd.Series([_to_iso(cell) for cell in cells], dtype=object)
+    if iso.isna().all():  # most text is no dates, and asking pandas takes longer
+        return _expand(np.full(len(cells), np.nan), cells, codes)
     dates = pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
     return _expand(to_days(dates), cells, codes)
 

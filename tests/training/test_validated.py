@@ -29,7 +29,7 @@ from paretocosmos.runs import list_checkpoints
 from paretocosmos.types import Targets
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{FindingWarning.__module__}.FindingWarning")
-SETTINGS: dict[str, Any] = {"groups": 2, "rays": 3, "calibrate": False, "evaluate_every": 1}
+SETTINGS: dict[str, Any] = {"rays_per_batch": 2, "rays": 3, "calibrate": False, "evaluate_every": 1}
 
 
 @pytest.fixture

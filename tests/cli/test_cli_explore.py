@@ -78,10 +78,15 @@ def test_bad_input_is_one_sentence(
     assert opened == []
 
 
-def test_moved_data_costs_the_samples_only(
-    cli: Call, finished: Path, opened: list[str], tmp_path: Path
-) -> None:
-    done = cli("explore", str(finished), "--data", str(tmp_path / "gone"), "--out", "b.html")
+def test_moved_data_costs_the_counts_only(cli: Call, opened: list[str], tmp_path: Path) -> None:
+    table = tmp_path / "loans.csv"
+    rows = [f"{20 + row % 50},{'fm'[row % 2]},{row % 3 % 2}" for row in range(120)]
+    table.write_text("age,sex,paid\n" + "\n".join(rows) + "\n")
+    settings = {"target": "paid", "sensitive": "sex"}
+    run = tmp_path / "run"
+    fit(str(table), settings=settings, epochs=1, out=run, device="cpu", report=False)
+    table.unlink()
+    done = cli("explore", str(run), "--out", "b.html")
     assert done.code == 0
     assert "no counted answers" in done.err
     assert Path("b.html").exists()

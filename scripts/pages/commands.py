@@ -10,7 +10,7 @@ from paretocosmos.cli import app
 
 __all__ = ["write_commands"]
 
-SHARED = 3  # commands that have an option in common, from which on it is listed once
+SHARED = 2  # commands that have an option in common, from which on it is listed once
 Option = tuple[str, str]  # how it is written, and what it means
 
 

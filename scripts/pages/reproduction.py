@@ -70,12 +70,16 @@ def _cut(text: str, level: int) -> dict[str, str]:
 def write_verdict() -> Iterator[str]:
     """Yield how many of the paper's numbers and claims are reproduced."""
     verdict = _cut(_cut(_render(), 2)["The verdict"], 3)
-    yield from (verdict[""], "", "### COSMOS", "", verdict["The paper's hypervolumes"], "")
-    yield from ("### The paper's claims", "")
+    yield from (verdict[""], "", "### COSMOS", "")
+    for line in verdict["The paper's hypervolumes"].splitlines():
+        if line.startswith("|"):  # the reasons are under "Deviations"
+            yield re.sub(r" \(\d\)", "", line)
+    yield from ("", "### The paper's claims", "")
     for line in verdict["The paper's claims"].splitlines():
         if HARDER not in line:
-            # the last column names a recipe: the pages below have more
-            yield f"{line.strip('|').rpartition('|')[0]}|".join(("|", ""))
+            # the last column names a recipe: the pages of the figures have it, and the widths
+            columns = line.strip("|").rpartition("|")[0]
+            yield "|" + re.sub(r" \(width [^()]*\)|, paper(?=\))", "", columns) + "|"
 
 
 def write_table_1() -> Iterator[str]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from paretocosmos import Conditioning, Problem, condition, fit
+from paretocosmos.integrations.pretrained import from_pretrained
 from paretocosmos.integrations.transformers import ParetoTrainer
 from paretocosmos.objectives import Objective
 from paretocosmos.types import Batch, Outputs, Targets
@@ -47,6 +48,7 @@ def _network(kind: str) -> Any:
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
     ends = {"bos_token_id": 0, "eos_token_id": None, "pad_token_id": WORDS - 1}
     own = {} if kind == "GPT2" else {"intermediate_size": 24, "num_key_value_heads": 2}
+    own |= {"initializer_range": 0.3}  # else the frozen weights below `lora` give hardly anything
     config = getattr(transformers, f"{kind}Config")(vocab_size=WORDS, **sizes, **own, **ends)
     assert config.use_cache
     head = "LMHeadModel" if kind == "GPT2" else "ForCausalLM"
@@ -79,13 +81,32 @@ def _trainer(model: Conditioning, folder: Path, **given: Any) -> ParetoTrainer:
 
 
 @KINDS
-def test_it_trains_in_the_trainer(kind: str, tmp_path: Path) -> None:
-    model = condition(_network(kind), 2)
+@pytest.mark.parametrize(("how", "rate"), [("auto", 0.01), ("lora", 0.03), ("token", 0.03)])
+def test_trained_in_the_trainer_it_is_saved_read_and_generates(
+    kind: str, how: str, rate: float, tmp_path: Path
+) -> None:
+    model = condition(_network(kind), 2, how=how)
     before = _trainer(model, tmp_path).evaluate()["eval_same"]
-    trainer = _trainer(model, tmp_path, learning_rate=0.01, max_steps=20)
+    trainer = _trainer(model, tmp_path, learning_rate=rate, max_steps=20)
     trainer.train()
     assert trainer.evaluate()["eval_same"] < 0.9 * before
     assert model.backbone.config.use_cache  # type: ignore[union-attr]
+    trainer.save_model(str(tmp_path / "saved"))
+    read = from_pretrained(tmp_path / "saved", rebuild=True)
+    words = _batch(2).targets["words"]
+    assert torch.equal(_logits(read, words), _logits(model.eval(), words))
+    assert not torch.equal(_logits(read, words), _logits(read, words, RAY.flip(0)))
+    one: Any = read.at(RAY)
+    found = one.generate(words, max_new_tokens=2, do_sample=False)
+    for _ in range(2):  # the most likely words one by one, by whole calls
+        words = torch.cat([words, _logits(model, words)[:, -1:].argmax(dim=-1)], dim=1)
+    assert torch.equal(found, words)
+
+
+def _logits(model: Conditioning, words: Tensor, ray: Tensor = RAY) -> Tensor:
+    outputs: Any = model({"input_ids": words}, ray)
+    logits: Tensor = outputs["logits"]
+    return logits
 
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning's own
@@ -157,8 +178,10 @@ def test_tied_weights_are_saved_and_read_again(tmp_path: Path) -> None:
     assert saved.keys() == wanted.keys()
     assert all(torch.equal(saved[name], value) for name, value in wanted.items())
     resumed = condition(_network("GPT2"), 2)
-    half = tmp_path / "whole" / "checkpoint-2"
+    words, half = _batch(2).targets["words"], tmp_path / "whole" / "checkpoint-2"
     _trainer(resumed, tmp_path / "resumed", **saving).train(resume_from_checkpoint=str(half))
     assert all(torch.equal(value, wanted[name]) for name, value in resumed.state_dict().items())
-    network = resumed.backbone
+    read = from_pretrained(tmp_path / "whole" / "checkpoint-4", rebuild=True)
+    network = read.backbone
+    assert torch.equal(_logits(read, words), _logits(model.eval(), words))
     assert network.get_input_embeddings().weight is network.lm_head.layer.weight

@@ -63,7 +63,6 @@ def save_pretrained(
             f"`model` must be a conditioned network, found {type(model).__name__}: make one with "
             "`condition`; a network at a ray has its own `save_pretrained`"
         )
-    name = get_spec_name(KIND, type(model))
     if isinstance(model, PerRayEnsemble):
         raise ConfigurationError(
             f"a folder can hold only one network, found {type(model).__name__}, which has several: "
@@ -76,30 +75,46 @@ def save_pretrained(
             f"`{path}` already has a `{WEIGHTS}` from something else: choose another folder"
         )
     state = model.state_dict()
-    frozen = [] if whole else _list_frozen(model)
+    frozen = {} if whole else {name: state[name] for name in _list_frozen(model)}
+    stored = {name: tensor for name, tensor in state.items() if name not in frozen}
+    with make_folder(path):
+        save_tensors(path / WEIGHTS, stored, {}, hashed=True)
+        write_description(model, path, left_out=frozen, front=front)
+    return path
+
+
+def write_description(
+    model: Conditioning,
+    path: Path,
+    *,
+    left_out: Mapping[str, Tensor] | None = None,
+    front: Front | None = None,
+) -> None:
+    """Write what `from_pretrained` reads beside the weights of a conditioned network.
+
+    Args:
+        model: the network.
+        path: the folder.
+        left_out: the weights that are not in the folder.
+        front: what the card reports.
+    """
+    network: Any = model.backbone
     about = {
         "format": FORMAT,
         "paretocosmos": __version__,
-        "conditioning": name,
+        "conditioning": get_spec_name(KIND, type(model)),
         "objectives": model.objectives,
         "settings": to_json_value(model.settings, _raise_not_json),
-        "network": type(model.backbone).__name__,
-        "left_out": _compute_digest({key: state[key] for key in frozen}) if frozen else None,
+        "network": type(network).__name__,
+        "left_out": _compute_digest(left_out) if left_out else None,
     }
-    with make_folder(path):
-        save_tensors(
-            path / WEIGHTS,
-            {key: state[key] for key in state if key not in frozen},
-            {},
-            hashed=True,
-        )
-        if _is_from_transformers(model.backbone):
-            config = copy.deepcopy(model.backbone.config)
-            config.architectures = [type(model.backbone).__name__]  # type: ignore[union-attr]
-            write_bytes(path / CONFIG, config.to_json_string().encode())  # type: ignore
-        write_bytes(path / CARD, render_network_card(model, about, front).encode())
-        write_json(path / ABOUT, about)  # last: without it the folder is not read
-    return path
+    # a network of `transformers` has a configuration from which it can be built again
+    if type(network).__module__.startswith("transformers.") and hasattr(network, "config"):
+        config = copy.deepcopy(network.config)
+        config.architectures = [type(network).__name__]
+        write_bytes(path / CONFIG, config.to_json_string().encode())
+    write_bytes(path / CARD, render_network_card(model, about, front).encode())
+    write_json(path / ABOUT, about)  # last: without it the folder is not read
 
 
 def from_pretrained(
@@ -109,10 +124,10 @@ def from_pretrained(
     rebuild: bool = False,
     trust: Collection[str] = (),
 ) -> Conditioning:
-    """Read a conditioned network from a folder that `save_pretrained` wrote.
+    """Read a conditioned network from a folder of `save_pretrained` or of a `ParetoTrainer`.
 
     Args:
-        folder: what was written.
+        folder: what was written, also by the Trainer's `save_model`, or one of its checkpoints.
         network: one built as the conditioned one was; its weights count only where the folder
             left frozen ones out.
         rebuild: instead of `network`, build the class of `transformers` that `config.json` names.
@@ -156,7 +171,7 @@ def _load_weights(model: Conditioning, path: Path, left_out: object) -> None:
     state = model.state_dict()
     # the header alone, before tensors that do not fit are read
     check_count(path / WEIGHTS, model, partial=True)
-    tensors, _ = load_tensors(path / WEIGHTS, hashed=True)
+    tensors, _ = load_tensors(path / WEIGHTS)  # a Trainer writes no hash
     missing = {name: state[name] for name in state if name not in tensors}
     if left_out is not None:  # the frozen weights must be those that the others were trained with
         if _compute_digest(missing) != left_out:
@@ -198,12 +213,6 @@ def _raise_not_json(value: object) -> Any:
     raise ConfigurationError(
         f"settings must be JSON, found {value!r}: build the conditioning with strings and numbers"
     )
-
-
-def _is_from_transformers(network: nn.Module) -> bool:
-    """Return True if a network is one of `transformers`, with a configuration."""
-    kind = type(network).__module__
-    return kind.startswith("transformers.") and hasattr(network, "config")
 
 
 def _rebuild_network(path: Path) -> nn.Module:

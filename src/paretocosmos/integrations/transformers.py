@@ -1,8 +1,10 @@
 """A Hugging Face Trainer that trains one network for the whole front."""
 
+import contextlib
 import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,12 +13,10 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.integrations.batches import extract_inputs, to_batch
 from paretocosmos.integrations.fronts import FrontEvaluator, Rays, Tallies
-from paretocosmos.integrations.weighting import (
-    LossWeighting,
-    Ranks,
-    import_base,
-)
+from paretocosmos.integrations.pretrained import write_description
+from paretocosmos.integrations.weighting import LossWeighting, Ranks, import_base
 from paretocosmos.methods import Method
+from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays
@@ -271,6 +271,11 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         # safetensors refuses tensors that share memory, as tied weights do
         state = self.model.state_dict() if state_dict is None else state_dict
         super()._save(output_dir, unshare_tensors(state))
+        model = self.accelerator.unwrap_model(self.model)
+        # settings that JSON cannot hold: the weights alone, rather than an end of the training
+        if isinstance(model, Conditioning) and self.args.should_save:
+            with contextlib.suppress(ConfigurationError):
+                write_description(model, Path(output_dir or self.args.output_dir))
 
     def _count_new(self, batch: Batch) -> int:
         """Count the samples of a batch, its first, that are new: loaders pad the last batch."""

@@ -209,7 +209,9 @@ def check_count(path: Path, network: nn.Module, *, copies: int = 1, partial: boo
 
 def _read_tensors(path: Path, *, hashed: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
     with safe_open(path, framework="pt") as file:
-        header = (file.metadata() or {}).get(HEADER, "{}")  # other libraries write none
+        metadata = file.metadata()
+        # the Trainer of `transformers` writes the format alone
+        header = "{}" if metadata == {"format": "pt"} else metadata[HEADER]
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     written = tensors.pop(HASH, None)
     if hashed and written is None:

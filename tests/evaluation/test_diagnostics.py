@@ -16,7 +16,7 @@ from paretocosmos.evaluation import (
     compute_sensitivity,
     diagnose,
     draw_paired_scores,
-    find_gap,
+    find_missing_middle,
     find_problems,
     load_samples_for,
 )
@@ -118,6 +118,11 @@ def _noise(front: Front, size: float) -> npt.NDArray[np.float64]:
 
 
 GOOD = _front(1 - RAYS.double().numpy())
+# `gap` falls to .1, and is larger at the ray with most weight on it than with equal weights.
+HOOKED = _front(np.stack([np.linspace(0, 1, 9), [1, 0.9, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.5]], 1))
+# Both ends and the middle; what lies between them is behind the middle.
+LOSS = np.array([0, 0.5, 0.51, 0.52, 0.4, 0.53, 0.54, 0.55, 1])
+HEAPED = _front(np.stack([LOSS, LOSS[::-1]], axis=1))
 TURNED = _front(np.stack([1 - RAYS[:, 0].numpy(), RAYS[:, 1].numpy()], axis=1))
 
 
@@ -128,6 +133,10 @@ TURNED = _front(np.stack([1 - RAYS[:, 0].numpy(), RAYS[:, 1].numpy()], axis=1))
         (GOOD, float("nan"), 0.01, {}, {}, []),  # cannot be measured
         (GOOD, 0.009, 0.01, {}, {}, ["insensitive"]),
         (TURNED, 0.5, 0.01, {}, {}, ["wrong_order"]),
+        (HOOKED, 0.5, 0.01, {}, {}, ["worse_corner"]),
+        (HOOKED, 0.5, 0.1, {}, {}, []),  # by chance
+        (HEAPED, 0.5, 0.01, {}, {}, ["dominated"]),
+        (HEAPED, 0.5, 0.1, {}, {}, []),
         (TURNED, 0.5, 9.0, {}, {}, ["no_conflict"]),  # in the wrong order by chance
         (GOOD, 0.5, 9.0, {}, {}, ["no_conflict"]),
         (GOOD, 0.5, 0.01, {"loss": 1.0, "gap": 0.001}, {}, []),  # small, and its weight tells
@@ -153,27 +162,44 @@ def test_each_kind_is_found_where_it_is_and_nowhere_else(
         assert not one.text.endswith(".")
 
 
-def test_the_noise_is_said_beside_the_values() -> None:
+@pytest.mark.parametrize(
+    ("noise", "still"),
+    [
+        ((0.02, 0.05), {"loss": (0.40, 0.42), "gap": (0.30, 0.33)}),
+        ((0.001, 0.05), {"gap": (0.30, 0.33)}),  # the loss moves far beyond its noise
+    ],
+)
+def test_only_what_stays_within_its_noise_is_named(
+    noise: tuple[float, float], still: dict[str, tuple[float, float]]
+) -> None:
     """Gaps of 30 points, which 5 points of noise would hide no trade-off of."""
     loss, gap = np.linspace(0.40, 0.42, 9), np.linspace(0.33, 0.30, 9)
     front = _front(np.stack([loss, gap], axis=1))
-    noise = np.random.default_rng(0).normal(size=(20_000, 9, 2)) * [0.02, 0.05]
-    (found,) = find_problems(front, 0.5, front.values + noise)
+    drawn = np.random.default_rng(0).normal(size=(20_000, 9, 2)) * noise
+    (found,) = find_problems(front, 0.5, front.values + drawn)
     assert found.kind == "no_conflict"
-    numbers = re.findall(r"from ([\d.]+) to ([\d.]+) \(noise ±([\d.]+)\)", found.text)
-    # a difference of two draws has a standard deviation √2 times as large
-    assert [[float(one) for one in each] for each in numbers] == [
-        pytest.approx([0.40, 0.42, 1.96 * math.sqrt(2) * 0.02], rel=0.03),
-        pytest.approx([0.30, 0.33, 1.96 * math.sqrt(2) * 0.05], rel=0.03),
-    ]
-    assert "take any" not in found.text
+    numbers = re.findall(r"`(\w+)` \(([\d.]+) to ([\d.]+), noise ±([\d.]+)\)", found.text)
+    assert [name for name, *_ in numbers] == list(still)
+    sizes = dict(zip(front.names, noise, strict=True))
+    for name, *ends, half in numbers:
+        assert [float(end) for end in ends] == pytest.approx(still[name])
+        # a difference of two draws has a standard deviation √2 times as large
+        assert float(half) == pytest.approx(1.96 * math.sqrt(2) * sizes[name], rel=0.03)
+
+
+def test_a_bad_corner_and_dominated_rays_are_said_in_numbers() -> None:
+    (corner,) = find_problems(HOOKED, 0.5, _noise(HOOKED, 0.01))
+    assert "`gap` (0.5 against 0.4);" in corner.text
+    assert "`loss`" not in corner.text
+    (dominated,) = find_problems(HEAPED, 0.5, _noise(HEAPED, 0.01))
+    assert dominated.text.startswith("67% of the rays")
 
 
 def test_one_ray_that_beats_all_others_has_the_noise_of_its_values() -> None:
     values = np.linspace(0, 1, 9)[:, None] + [1, 0.3]  # the first ray is best in both
     front = _front(values)
     (found,) = find_problems(front, 0.5, _noise(front, 9.0))
-    assert re.search(r"`loss` is 1 \(noise ±1\d\) and `gap` is 0\.3 \(noise ±1\d\)", found.text)
+    assert re.search(r"`loss` \(1, noise ±1\d\) and `gap` \(0\.3, noise ±1\d\)", found.text)
 
 
 def test_a_front_without_numbers_has_no_trade_off_to_judge() -> None:
@@ -257,6 +283,6 @@ def test_a_front_that_jumps_from_end_to_end_is_named(sharpness: float, kinds: li
     rays = even_rays(25, 2).double().numpy()
     first = 1 / (1 + np.exp(sharpness * (rays[:, 0] - rays[:, 1] - 0.01)))
     front = Front(rays, np.stack([first, 1 - first], axis=1), ("a", "b"), np.array([2.0, 2.0]))
-    assert [problem.kind for problem in find_gap(front)] == kinds
+    assert [problem.kind for problem in find_missing_middle(front)] == kinds
     few = front.take(np.arange(0, 25, 3))  # too far apart to tell
-    assert find_gap(few) == []
+    assert find_missing_middle(few) == []

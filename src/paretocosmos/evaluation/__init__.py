@@ -7,7 +7,7 @@ from paretocosmos.evaluation.diagnostics import (
     Finding,
     compute_sensitivity,
     diagnose,
-    find_gap,
+    find_missing_middle,
     find_problems,
 )
 from paretocosmos.evaluation.evaluate import (
@@ -75,7 +75,7 @@ __all__ = [
     "evaluate_parts",
     "evaluate_shares",
     "evaluation_mode",
-    "find_gap",
+    "find_missing_middle",
     "find_problems",
     "fit_postprocessing",
     "load_samples",

@@ -16,13 +16,21 @@ from paretocosmos.evaluation.intervals import draw_paired_scores
 from paretocosmos.evaluation.samples import Shares, thin_batch
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.metrics import BEYOND, monotonicity
+from paretocosmos.pareto.metrics import BEYOND, dominated_share, monotonicity
+from paretocosmos.pareto.metrics.order import ERRORS
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import set_precision
 from paretocosmos.types import Batch, Inputs, map_tensors
 
 Kind = Literal[
-    "insensitive", "wrong_order", "drowned", "no_conflict", "no_gradient", "missing_middle"
+    "insensitive",
+    "wrong_order",
+    "worse_corner",
+    "dominated",
+    "drowned",
+    "no_conflict",
+    "no_gradient",
+    "missing_middle",
 ]
 
 # Below this the ray moves outputs by less than a hundredth of what another input does.
@@ -37,8 +45,9 @@ DRAWS = 80
 # A step between neighbouring rays over more than this share of the front is a gap; one that skips
 # less may be a steep place. Fewer rays are too far apart to tell.
 GAP, NEIGHBOURS = 0.5, 15
-# Standard deviations on either side that hold 95 %.
-ERRORS = 1.96
+# The share of an objective's range by which a corner is worse than equal weights, and the share of
+# dominated rays, from which something went wrong; a little of both is usual near flat ends.
+WORSE, MANY = 0.05, 0.5
 # Outputs of equal samples differ by this share at most, depending on their place in a batch.
 ROUNDING = 1e-5
 
@@ -122,7 +131,7 @@ def diagnose(
         gradients |= more_gradients
     problems = find_problems(front, sensitivity, drawn, losses=losses, gradients=gradients)
     if not problems:
-        problems = find_gap(front_val)
+        problems = find_missing_middle(front_val)
     return Diagnosis(sensitivity, tuple(problems))
 
 
@@ -165,17 +174,17 @@ def find_problems(
         problems.append(
             Finding(
                 "insensitive",
-                f"the ray has no effect (sensitivity {sensitivity:.4f}): try the conditioning "
-                "`film` with `rank` 1, as in the default preset, or more `epochs`",
+                f"the ray has no effect on the outputs (sensitivity {sensitivity:.4f}): try the "
+                "conditioning `film` with `rank` 1, as in the default preset, or more `epochs`",
             )
         )
     else:
         problems += _check_order(front_val, order, draws)
-    return problems + _find_dominated(front_val, order, losses)
+    return problems + _find_drowned(front_val, order, losses)
 
 
 def _check_order(front: Front, order: Array, draws: Array) -> list[Finding]:
-    """Find objectives that more weight raises, in the draws too; else look for a trade-off."""
+    """Find objectives that more weight raises, in the draws too; else judge the values."""
     wrong = order < 0
     if wrong.any():  # by more than the noise of the rows
         each = [monotonicity(dataclasses.replace(front, values=drawn)) for drawn in draws]
@@ -192,21 +201,82 @@ def _check_order(front: Front, order: Array, draws: Array) -> list[Finding]:
                 "or an objective whose loss is closer to its score",
             )
         ]
-    ranges = _measure_ranges(front, draws)
-    # a trade-off moves at least two objectives
-    if not ranges or sum(extent.beyond_noise for extent in ranges) >= 2:
+    worse, dominated = _find_worse_corners(front, draws), _find_dominated_rays(front, draws)
+    return worse + dominated if worse else _find_no_conflict(front, draws) or dominated
+
+
+def _find_worse_corners(front: Front, draws: Array) -> list[Finding]:
+    """Find objectives that most weight on them leaves larger than equal weights do."""
+    corners, objectives = front.rays.argmax(axis=0), np.arange(front.objectives)
+    centre = front.rays.max(axis=1).argmin()
+    excess = front.values[corners, objectives] - front.values[centre]
+    drawn = draws[:, corners, objectives] > draws[:, centre]
+    is_worse = (excess > WORSE * np.ptp(front.values, axis=0)) & (drawn.mean(axis=0) >= BEYOND)
+    if not is_worse.any():
         return []
+    values = [
+        f"`{front.names[j]}` ({front.values[corners[j], j]:.3g} against "
+        f"{front.values[centre, j]:.3g})"
+        for j in np.flatnonzero(is_worse)
+    ]
     return [
         Finding(
-            "no_conflict",
-            "no trade-off is visible beyond the noise of the validation rows: over the "
-            f"non-dominated rays, {' and '.join(map(str, ranges))}; judge whether these values are "
-            "good enough, and use more validation rows to see smaller differences",
+            "worse_corner",
+            f"the ray with most weight on an objective is worse for it than equal weights: "
+            f"{', '.join(values)}; use more `epochs`, or a smaller `alpha`, so that more rays of "
+            "the training lie near the corners",
         )
     ]
 
 
-def find_gap(front: Front) -> list[Finding]:
+def _find_dominated_rays(front: Front, draws: Array) -> list[Finding]:
+    """Find a front of which most rays are beaten in every objective by another one."""
+    # the draws, which take longer, can only lower the share; it is 1 where no point is a number
+    share = dominated_share(front)
+    if MANY < share < 1:
+        share = dominated_share(front, draws)
+    if not MANY < share < 1:
+        return []
+    return [
+        Finding(
+            "dominated",
+            f"{share:.0%} of the rays are dominated by another ray, beyond the noise of the "
+            "validation rows: use the method `cosmos` of the default preset, where you use "
+            "another, more `epochs` or a smaller `penalty`, and choose among the others, "
+            "`front.non_dominated`",
+        )
+    ]
+
+
+def _find_no_conflict(front: Front, draws: Array) -> list[Finding]:
+    """Find a front without a trade-off: fewer than two objectives move beyond their noise."""
+    best = np.flatnonzero(front.non_dominated)
+    if not len(best):
+        return []
+    still = []
+    for j, (name, values) in enumerate(zip(front.names, front.values[best].T, strict=True)):
+        low, high = draws[:, best[values.argmin()], j], draws[:, best[values.argmax()], j]
+        if (high > low).mean() >= BEYOND:
+            continue
+        # where all values are one, the noise is that of the value itself
+        differs = values.max() > values.min()
+        noise = ERRORS * float(np.nanstd(high - low if differs else low))
+        ends = f"{values.min():.3g} to {values.max():.3g}" if differs else f"{values.min():.3g}"
+        still.append(f"`{name}` ({ends}, noise ±{noise:.2g})")
+    if front.objectives - len(still) >= 2:
+        return []
+    stay = "stay" if len(still) > 1 else "stays"
+    return [
+        Finding(
+            "no_conflict",
+            f"{' and '.join(still)} {stay} within the noise of the validation rows over the "
+            "non-dominated rays, so no trade-off is visible: judge whether these values are good "
+            "enough, and use more validation rows to see smaller differences",
+        )
+    ]
+
+
+def find_missing_middle(front: Front) -> list[Finding]:
     """Find a front of two objectives whose rays jump from one end to the other.
 
     So a weighted sum does where the front is concave: none of its minima is in the middle. A front
@@ -214,7 +284,8 @@ def find_gap(front: Front) -> list[Finding]:
 
     >>> rays = np.linspace([1, 0], [0, 1], 20)
     >>> ends = np.where(rays[:, :1] > 0.5, [[0.0, 1.0]], [[1.0, 0.0]])
-    >>> [problem.kind for problem in find_gap(Front(rays, ends, ("loss", "gap"), (3, 3)))]
+    >>> front = Front(rays, ends, ("loss", "gap"), (3, 3))
+    >>> [problem.kind for problem in find_missing_middle(front)]
     ['missing_middle']
     """
     extent = np.ptp(front.values, axis=0)
@@ -236,7 +307,7 @@ def find_gap(front: Front) -> list[Finding]:
     ]
 
 
-def _find_dominated(front: Front, order: Array, losses: Mapping[str, float]) -> list[Finding]:
+def _find_drowned(front: Front, order: Array, losses: Mapping[str, float]) -> list[Finding]:
     """Find a loss next to which the others hardly count.
 
     The others may be small because they are solved, so their weights must have no effect, too.
@@ -257,43 +328,6 @@ def _find_dominated(front: Front, order: Array, losses: Mapping[str, float]) -> 
                 )
             )
     return problems
-
-
-@dataclass(frozen=True)
-class _Range:
-    """From the lowest to the highest value of an objective among the non-dominated rays.
-
-    Attributes:
-        noise: half the width of the 95 % interval of their difference; of the value itself, where
-            there is only one.
-        beyond_noise: whether the highest is above the lowest in 97.5 % of the draws.
-    """
-
-    name: str
-    low: float
-    high: float
-    noise: float
-    beyond_noise: bool
-
-    def __str__(self) -> str:
-        ends = f"from {self.low:.3g} to {self.high:.3g}"
-        size = f"goes {ends}" if self.low < self.high else f"is {self.low:.3g}"
-        return f"`{self.name}` {size} (noise ±{self.noise:.2g})"
-
-
-def _measure_ranges(front: Front, draws: Array) -> list[_Range]:
-    """Return the range of every objective; nothing where no ray has values."""
-    best = np.flatnonzero(front.non_dominated)
-    if not len(best):
-        return []
-    ranges = []
-    for j, (name, values) in enumerate(zip(front.names, front.values[best].T, strict=True)):
-        low, high = draws[:, best[values.argmin()], j], draws[:, best[values.argmax()], j]
-        differences = high - low if values.max() > values.min() else low
-        noise = ERRORS * float(np.nanstd(differences))
-        beyond_noise = bool((high > low).mean() >= BEYOND)
-        ranges.append(_Range(name, float(values.min()), float(values.max()), noise, beyond_noise))
-    return ranges
 
 
 def _compute_at_equal_weights(

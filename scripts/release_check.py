@@ -271,7 +271,7 @@ def main() -> None:
     parser.add_argument("--constraint", type=Path, help="install what is pinned here")
     parser.add_argument("--torch-index", help="take torch from this index")
     parser.add_argument("--out", type=Path, help="keep the wheel and the sdist in this folder")
-    parser.add_argument("--tag", help="the tag that is released, as v0.2.0")
+    parser.add_argument("--tag", help="the tag that is released, as v0.3.0")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="release-") as temporary:
         pins = None if asked.constraint is None else asked.constraint.resolve()

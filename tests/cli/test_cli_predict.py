@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 from fairlearn.metrics import equal_opportunity_difference
 from sklearn.metrics import accuracy_score, log_loss
 
+from paretocosmos.cli import predict as predicting
 from paretocosmos.problems import SPLITS
+from paretocosmos.problems.tables import files, read_table
 from paretocosmos.runs import load_run
 from paretocosmos.training.fit import fit
 
@@ -118,6 +121,95 @@ class TestPredict:
         refused(cli("predict", run, "absent.csv", *ray), "does not exist")
         fit("toy_convex", epochs=1, out="toy", device="cpu")
         refused(cli("predict", "toy", "new.csv", *ray), "not trained on a table")
+
+
+class TestManyRows:
+    """Tables that are read in chunks; chunks of 20 rows stand in for those of 65,536."""
+
+    RAY = ("--ray", "0.5,0.5")
+
+    @pytest.fixture(autouse=True)
+    def small_chunks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(files, "CHUNK_ROWS", 20)
+        monkeypatch.setattr(predicting, "PART", 2)
+
+    @pytest.mark.parametrize("name", ["new.csv", "new.tsv.gz", "new.parquet"])
+    @pytest.mark.parametrize("out", ["out.csv.xz", "out.tsv", "out.pq"])
+    def test_chunks_are_the_whole_table(
+        self, cli: Call, trained: Path, name: str, out: str
+    ) -> None:
+        if "q" in name + out:
+            pytest.importorskip("pyarrow")
+        new = people(90, seed=1).assign(id=np.arange(90) + 2**60)
+        write = new.to_parquet if name == "new.parquet" else partial(new.to_csv, sep="\t")
+        write(name, index=False)
+        ended = cli("predict", str(trained), name, *self.RAY, "--out", out)
+        assert ended.code == 0, ended.err
+        found = read_table(Path(out))
+        expected = load_run(trained).predict(new, ray=[0.5, 0.5])
+        np.testing.assert_allclose(found["probability"], expected, rtol=1e-6)
+        pd.testing.assert_frame_equal(found[[*new.columns]], new)
+        count = int((found["prediction"] == "high").sum())
+        assert f"90 rows, {count} of them predicted `high`" in ended.err
+
+    def test_types_of_parquet_are_kept(self, cli: Call, trained: Path) -> None:
+        pyarrow, parquet = map(pytest.importorskip, ("pyarrow", "pyarrow.parquet"))
+        # floats would round these numbers, and the first chunks say nothing about the notes
+        columns = {"id": [None, *range(2**60, 2**60 + 59)], "note": [None] * 40 + ["x"] * 20}
+        new = pyarrow.table(people(60).to_dict("list") | columns)
+        parquet.write_table(new, "new.parquet")
+        assert cli("predict", str(trained), "new.parquet", *self.RAY, "--out", "o.pq").code == 0
+        assert parquet.read_table("o.pq").select(new.column_names).equals(new)
+
+    def test_codes_stay_text_in_every_chunk(self, cli: Call) -> None:
+        frame = people(400).assign(zone=["007", "A12"] * 200)
+        frame.to_csv("people.csv", index=False)
+        assert cli("train", "people.csv", *COLUMNS, "--epochs", "1", "--out", "run").code == 0
+        # a chunk without a letter
+        new = frame.assign(zone=["007"] * 20 + ["A12"] * 380)
+        new.to_csv("new.csv", index=False)
+        ended = cli("predict", "run", "new.csv", *self.RAY)
+        assert "not in the training rows" not in ended.err
+        found = pd.read_csv(io.StringIO(ended.out), dtype={"zone": str})
+        expected = load_run("run").predict(new, ray=[0.5, 0.5])
+        np.testing.assert_allclose(found["probability"], expected, rtol=1e-6)
+        assert found["zone"].tolist() == new["zone"].tolist()
+
+    def test_notes_count_the_rows_of_the_file(self, cli: Call, trained: Path) -> None:
+        people(90).astype({"age": str}).replace({"age": {"20": "x"}}).to_csv("new.csv")
+        row = people(90)["age"].tolist().index(20) + 1
+        assert f"such as `x` in row {row}" in cli("predict", str(trained), "new.csv", *self.RAY).err
+
+    def test_a_folder_of_parts_is_continued(self, cli: Call, trained: Path) -> None:
+        new = people(90, seed=1)
+        new.to_csv("new.csv", index=False)
+        call = ("predict", str(trained), "new.csv", *self.RAY, "--out", "parts")
+        assert cli(*call).code == 0
+        parts = sorted(Path("parts").glob("part-*"))
+        assert [part.name for part in parts] == [f"part-0000{n}.csv" for n in range(3)]
+        whole = pd.concat(map(pd.read_csv, parts), ignore_index=True)
+        pd.testing.assert_frame_equal(whole[[*new.columns]], new)
+        # a part that is there is left alone, another is made again
+        content = parts[1].read_text()
+        parts[0].write_text("kept")
+        parts[1].unlink()
+        ended = cli(*call)
+        assert "`parts`: 40 rows predicted, in 3 parts" in ended.err
+        assert (parts[0].read_text(), parts[1].read_text()) == ("kept", content)
+        refused(cli(*call[:-4], "--ray", "0.9,0.1", "--out", "parts"), "another trade-off")
+
+    def test_no_rows(self, cli: Call, trained: Path) -> None:
+        people(0).to_csv("new.csv", index=False)
+        ended = cli("predict", str(trained), "new.csv", *self.RAY)
+        assert (ended.code, ended.out) == (0, "age,work,sex,income,probability,prediction\n")
+
+    def test_refusals(self, cli: Call, trained: Path) -> None:
+        people(60).assign(note=[None] * 40 + ["x"] * 20).to_csv("new.csv", index=False)
+        call = ("predict", str(trained), "new.csv", *self.RAY, "--out")
+        refused(cli(*call, "out.txt"), "file or a folder, found `")
+        pytest.importorskip("pyarrow")
+        refused(cli(*call, "out.parquet"), "changes its type between two rows")
+        assert not Path("out.parquet").exists()
 
 
 class TestLabelledRows:

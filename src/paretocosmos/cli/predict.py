@@ -1,9 +1,17 @@
 """`paretocosmos predict`."""
 
-from collections.abc import Mapping
+import copy
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import chain, groupby
 from pathlib import Path
-from typing import Annotated, Any
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
+import torch
 import typer
 
 from paretocosmos.cli import options
@@ -11,11 +19,24 @@ from paretocosmos.cli.console import print_next_command, print_note, print_text,
 from paretocosmos.errors import ConfigurationError, DataError, RunError
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
-from paretocosmos.io.files import replace_file, user_path
+from paretocosmos.io.files import (
+    lock_folder,
+    read_json,
+    user_path,
+    write_json,
+)
 from paretocosmos.pareto.front import Array
-from paretocosmos.problems.tables import Answer, read_table, to_frame
+from paretocosmos.problems.tables import TABLE_ENDINGS, Answer, read_chunks, write_chunks
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run, predicts_at
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Chunks of 65,536 rows in a part: a million rows.
+PART = 16
+# Names what the parts of a folder were predicted with; tools that read the parts skip it.
+SETTINGS = "_predictions.json"
 
 RAY_OR_CHOICE = (
     "give a trade-off with --ray 0.3,0.7, or choose one, e.g. with --max tpr_gap=0.02 and "
@@ -33,7 +54,11 @@ def predict(
     maximize: options.Maximize = None,
     threshold: options.Threshold = None,
     out: Annotated[
-        Path | None, typer.Option(help="The new CSV file; by default, standard output.")
+        Path | None,
+        typer.Option(
+            help="The new CSV or Parquet file, or a folder for many rows, in parts that are not "
+            "computed again; by default, CSV on standard output."
+        ),
     ] = None,
     data: options.MovedData = None,
     device: options.RunDevice = "cpu",
@@ -41,10 +66,10 @@ def predict(
 ) -> None:
     """Predict the rows of a table with a RUN, at a given or chosen trade-off.
 
-    Writes the rows as CSV with a column `prediction`, and with the `probability` of the positive
-    class, or a column for each of several classes. With two classes, the prediction is positive
-    above a threshold: the one you give, the one that was chosen, or 0.5. A saved estimator has
-    its own trade-off and threshold.
+    Writes the rows with a column `prediction`, and with the `probability` of the positive class, or
+    a column for each of several classes. With two classes, the prediction is positive above a
+    threshold: the one you give, the one that was chosen, or 0.5. A saved estimator has its own
+    trade-off and threshold. A table need not fit into memory.
     """
     # first, while nothing but the options is local
     arguments = locals()
@@ -52,10 +77,8 @@ def predict(
     chosen = any((at_most, at_least, minimize, maximize))
     if ray is not None and chosen:
         raise ConfigurationError(f"{RAY_OR_CHOICE}; found both")
-    out = None if out is None else user_path(out)
     # before anything is loaded: nobody wants to wait for this
-    if out is not None and out.exists():
-        raise RunError(f"`{out}` exists: choose another name with --out")
+    rows, out = user_path(rows), None if out is None else _check_out(user_path(out))
     run = load_run(folder, trust=trust or (), device=device)
     if run.table is None:
         raise ConfigurationError(
@@ -66,9 +89,10 @@ def predict(
     if ray is None and not chosen and default.ray is None:
         raise ConfigurationError(f"{RAY_OR_CHOICE}; found neither")
     with warnings_as_notes():
+        chunks = read_chunks(rows, text=run.table.text, **options.get_table_format(run))
         # Read before the run is asked to choose, which may take long: mistakes in the file come
         # first.
-        frame = to_frame(read_table(rows, **options.get_table_format(run)))
+        head = next(chunks)
         if not chosen:
             weights = list(default.ray or ()) if ray is None else options.parse_numbers(ray)
             decided = default.threshold if threshold is None else threshold
@@ -80,43 +104,143 @@ def predict(
             choice = run.choose(problem=run.problem(data=data), **criteria)
             weights, decided = list(choice.ray), choice.threshold
             _note_choice(choice)
-        added = _make_columns(run.record["about"], run.predict(frame, ray=weights), decided)
+        predictor = _Predictor(run, rows, weights, decided)
+        predictor.write(out, chain([head], chunks))
+    if out is not None:
+        print_note(f"`{out}`: {predictor.describe()}")
+        print_next_command("export", folder)
+
+
+def _check_out(out: Path) -> Path:
+    """Refuse a file that exists, and a name that is neither a table's nor a folder's."""
+    if out.name.lower().endswith(TABLE_ENDINGS):
+        if out.exists():
+            raise RunError(f"`{out}` exists: choose another name with --out")
+    elif out.suffix or out.is_file():
+        raise ConfigurationError(
+            f"--out must be a {', '.join(TABLE_ENDINGS)} file or a folder, found `{out}`"
+        )
+    return out
+
+
+class _Predictor:
+    """Adds predictions to the rows of a table, several chunks of them at a time.
+
+    Args:
+        run: whose network predicts.
+        rows: the table.
+        ray: the trade-off.
+        threshold: the probability above which a prediction is positive.
+    """
+
+    def __init__(self, run: Run, rows: Path, ray: list[float], threshold: float) -> None:
+        self._run, self._rows, self._ray, self._threshold = run, rows, ray, threshold
+        about = run.record["about"]
+        self._answer, positive = Answer.from_about(about), about.get("positive", "1")
+        self._classes = about.get("negative", f"not {positive}"), positive
+        self._count = self._positives = self._parts = 0
+
+    def write(self, out: Path | None, chunks: "Iterable[pd.DataFrame]") -> None:
+        """Write the rows with predictions to standard output, to a file, or to a folder."""
+        if out is None:
+            for number, frame in enumerate(self._predict(chunks)):
+                # as it is: rich would wrap lines and colour numbers
+                print_text(frame.to_csv(index=False, header=number == 0))
+        elif out.suffix:
+            self._write_file(out, chunks)
+        else:
+            self._write_parts(out, chunks)
+
+    def describe(self) -> str:
+        """Return the number of rows and of positive predictions."""
+        if self._parts:
+            return f"{self._count:,} rows predicted, in {self._parts:,} parts"
+        share = f", {self._positives:,} of them predicted `{self._classes[1]}`"
+        return f"{self._count:,} rows{share * (self._answer.task == 'binary')}"
+
+    def _write_file(self, path: Path, chunks: "Iterable[pd.DataFrame]") -> None:
+        with write_chunks(path, rows=self._rows) as write:
+            for frame in self._predict(chunks):
+                write(frame)
+
+    def _write_parts(self, folder: Path, chunks: "Iterable[pd.DataFrame]") -> None:
+        """Write parts of a million rows, leaving out those that an earlier call has written."""
+        state = self._rows.stat()
+        settings = {
+            "run": self._run.record["files"],
+            "rows": [self._rows.name, state.st_size, state.st_mtime_ns],
+            "ray": self._ray,
+            "threshold": self._threshold,
+        }
+        with lock_folder(folder):
+            path = folder / SETTINGS
+            if path.exists() and read_json(path) != settings:
+                raise RunError(
+                    f"`{folder}` holds predictions of another run or table, or at another "
+                    "trade-off: choose another folder with --out"
+                )
+            write_json(path, settings)
+            # `rows.csv.gz` has two endings
+            ending = next(e for e in TABLE_ENDINGS if self._rows.name.lower().endswith(e))
+            numbered = enumerate(chunks)
+            for number, part in groupby(numbered, key=lambda item: item[0] // PART):
+                self._parts, path = number + 1, folder / f"part-{number:05}{ending}"
+                if not path.exists():
+                    self._write_file(path, (frame for _, frame in part))
+
+    def _predict(self, chunks: "Iterable[pd.DataFrame]") -> "Iterator[pd.DataFrame]":
+        """Yield the chunks with their predictions, in order, computed by a thread per core."""
+        on_cpu = next(self._run.model.parameters()).device.type == "cpu"
+        threads = torch.get_num_threads() if on_cpu else 1
+        # a network is for one thread at a time
+        runs: SimpleQueue[Run] = SimpleQueue()
+        for _ in range(threads):
+            runs.put(replace(self._run, model=copy.deepcopy(self._run.model)))
+
+        def predict(frame: "pd.DataFrame") -> "pd.DataFrame":
+            run = runs.get()
+            try:
+                return self._add_columns(frame, run.predict(frame, ray=self._ray))
+            finally:
+                runs.put(run)
+
+        # a thread of ours does more than one of torch's, which would wait for the others
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            waiting: deque[Future[pd.DataFrame]] = deque()
+            for chunk in chunks:
+                waiting.append(pool.submit(predict, chunk))
+                # few at a time: read ahead, but not the whole table
+                if len(waiting) > threads:
+                    yield self._count_rows(waiting.popleft().result())
+            while waiting:
+                yield self._count_rows(waiting.popleft().result())
+
+    def _add_columns(self, frame: "pd.DataFrame", outputs: Array) -> "pd.DataFrame":
+        """Return the rows with the prediction and the probabilities of classes."""
+        added: dict[str, Any] = {}
+        if self._answer.task == "number":
+            added["prediction"] = outputs
+        elif self._answer.task == "classes":
+            for name, column in zip(self._answer.classes, outputs.T, strict=True):
+                added[f"probability_{name}"] = column
+            added["prediction"] = np.array(self._answer.classes, object)[outputs.argmax(axis=1)]
+        else:
+            positive = (outputs > self._threshold).astype(np.int64)
+            added |= {
+                "probability": outputs,
+                "prediction": np.array(self._classes, object)[positive],
+            }
         # the file's own columns are never overwritten
         duplicates = [name for name in added if name in frame.columns]
         if duplicates:
-            raise DataError(f"`{rows}` already has a column `{duplicates[0]}`: rename it")
-    text = frame.assign(**added).to_csv(index=False)
-    if out is None:
-        # as it is: rich would wrap lines and colour numbers
-        print_text(text)
-        return
-    with replace_file(out, way_out="choose another place for it") as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    print_note(f"`{out}`: {len(frame):,} rows{_count_positives(run, added)}")
-    print_next_command("export", folder)
+            raise DataError(f"`{self._rows}` already has a column `{duplicates[0]}`: rename it")
+        return frame.assign(**added)
 
-
-def _make_columns(about: Mapping[str, Any], outputs: Array, threshold: float) -> dict[str, Any]:
-    """Return the columns to add: the prediction, and the probabilities of classes."""
-    answer = Answer.from_about(about)
-    if answer.task == "number":
-        return {"prediction": outputs}
-    if answer.task == "classes":
-        columns = zip(answer.classes, outputs.T, strict=True)
-        probabilities = {f"probability_{name}": column for name, column in columns}
-        predictions = [answer.classes[index] for index in outputs.argmax(axis=1)]
-        return {**probabilities, "prediction": predictions}
-    positive = about.get("positive", "1")
-    classes = about.get("negative", f"not {positive}"), positive
-    return {"probability": outputs, "prediction": [classes[int(p > threshold)] for p in outputs]}
-
-
-def _count_positives(run: Run, added: Mapping[str, Any]) -> str:
-    # only binary predictions have one
-    if "probability" not in added:
-        return ""
-    positive = run.record["about"].get("positive", "1")
-    return f", {added['prediction'].count(positive):,} of them predicted `{positive}`"
+    def _count_rows(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+        self._count += len(frame)
+        if self._answer.task == "binary":
+            self._positives += int((frame["probability"] > self._threshold).sum())
+        return frame
 
 
 def _note_choice(choice: Choice) -> None:

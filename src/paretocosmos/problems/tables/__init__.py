@@ -9,7 +9,14 @@ from paretocosmos.problems.tables.columns import (
     to_frame,
     to_numbers,
 )
-from paretocosmos.problems.tables.files import TABLE_ENDINGS, check_file, read_csv, read_table
+from paretocosmos.problems.tables.files import (
+    TABLE_ENDINGS,
+    check_file,
+    read_chunks,
+    read_csv,
+    read_table,
+    write_chunks,
+)
 from paretocosmos.problems.tables.groups import Codes, Grouping, SmallGroups
 from paretocosmos.problems.tables.problem import (
     TableProblem,
@@ -69,6 +76,7 @@ __all__ = [
     "format_label",
     "is_categorical",
     "label_rows",
+    "read_chunks",
     "read_columns",
     "read_csv",
     "read_embedded",
@@ -76,4 +84,5 @@ __all__ = [
     "split_rows",
     "to_frame",
     "to_numbers",
+    "write_chunks",
 ]

@@ -283,10 +283,12 @@ def _warn_of_wrong_cells(series: "pd.Series[Any]", parsed: ParsedColumn) -> None
     count = int(parsed.wrong.sum())
     if not count:
         return
-    row = int(parsed.wrong.argmax())
+    position = int(parsed.wrong.argmax())
+    # in the whole table, of which this may be a part
+    row = getattr(series.index, "start", 0) + position + 1
     warnings.warn(
         f"the column `{series.name}` has {count:,} cell{'s' * (count > 1)} without a number, "
-        f"counted as missing, such as `{str(series.iloc[row])[:40]}` in row {row + 1:,}",
+        f"counted as missing, such as `{str(series.iloc[position])[:40]}` in row {row:,}",
         DataWarning,
         stacklevel=4,
     )

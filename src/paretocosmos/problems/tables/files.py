@@ -1,13 +1,17 @@
 """Tables in files: CSV and TSV, plain or packed, and Parquet."""
 
+import gzip
+import lzma
 import warnings
 import zlib
-from lzma import LZMAError
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import ConfigurationError, DataError, require_extra
-from paretocosmos.io.files import one_line, user_path
+from paretocosmos.io.files import one_line, replace_file, user_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +21,8 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 TABLE_ENDINGS = (*TEXT_ENDINGS, *PARQUET_ENDINGS)
 
 SEPARATORS = (",", ";", "\t", "|")
+# Rows that are read at once where a table need not fit into memory.
+CHUNK_ROWS = 65_536
 
 
 def check_file(path: Path) -> None:
@@ -48,6 +54,53 @@ def read_table(
     check_file(path)
     if path.name.lower().endswith(PARQUET_ENDINGS):
         return _read_parquet(path)
+    way_out, options = _find_format(path, separator, decimal, encoding)
+    return read_csv(path, way_out, **options)
+
+
+def read_chunks(
+    path: Path,
+    *,
+    text: Iterable[str] = (),
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+) -> "Iterator[pd.DataFrame]":
+    """Yield the rows of a table as `read_table` reads them, but not all at once.
+
+    Args:
+        path: the file.
+        text: columns that are text, though some rows may hold nothing but numbers.
+        separator: as in `read_table`.
+        decimal: as in `read_table`.
+        encoding: as in `read_table`.
+    """
+    path = user_path(path)
+    check_file(path)
+    if path.name.lower().endswith(PARQUET_ENDINGS):
+        yield from _read_parquet_chunks(path)
+        return
+    way_out, options = _find_format(path, separator, decimal, encoding)
+    types = dict.fromkeys(text, str)
+    import pandas as pd
+
+    with _explain_csv(path, way_out):
+        reader = pd.read_csv(
+            path, index_col=False, low_memory=False, chunksize=CHUNK_ROWS, dtype=types, **options
+        )
+    with reader:
+        while True:
+            with _explain_csv(path, way_out):
+                frame = next(reader, None)
+            if frame is None:
+                return
+            yield frame
+
+
+def _find_format(
+    path: Path, separator: str | None, decimal: str | None, encoding: str | None
+) -> tuple[str, dict[str, Any]]:
+    """Return what to do where a file of text cannot be read, and the options to read it with."""
     # a shell passes `\t` on as two characters
     separator = "\t" if separator in ("tab", r"\t") else separator
     _check_format(separator, decimal, encoding)
@@ -69,7 +122,7 @@ def read_table(
         )
     # as spreadsheets write it where the comma is the decimal mark
     decimal = decimal or ("," if mark == ";" else ".")
-    return read_csv(path, way_out, sep=mark, decimal=decimal, encoding=encoding)
+    return way_out, {"sep": mark, "decimal": decimal, "encoding": encoding}
 
 
 def read_csv(path: Path, way_out: str, **options: Any) -> "pd.DataFrame":
@@ -83,17 +136,26 @@ def read_csv(path: Path, way_out: str, **options: Any) -> "pd.DataFrame":
     require_extra("pandas", "tabular", f"reading `{path}`")
     import pandas as pd
 
+    with _explain_csv(path, way_out):
+        # without `index_col`, rows with more fields than the header would shift every name
+        frame: pd.DataFrame = pd.read_csv(path, index_col=False, low_memory=False, **options)
+    return frame
+
+
+@contextmanager
+def _explain_csv(path: Path, way_out: str) -> Iterator[None]:
+    """Raise a DataError for anything wrong with a CSV file."""
+    import pandas as pd
+
     try:
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-            # without `index_col`, rows with more fields than the header would shift every name
-            frame: pd.DataFrame = pd.read_csv(path, index_col=False, low_memory=False, **options)
+            yield
     except pd.errors.ParserWarning as error:
         raise DataError(
             f"the rows of `{path}` have more fields than its header: name every column"
         ) from error
-    except (OSError, EOFError, ValueError, LZMAError, zlib.error) as error:
+    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
         raise _unreadable(path, error, way_out) from error
-    return frame
 
 
 def _unreadable(path: Path, error: Exception, way_out: str) -> DataError:
@@ -118,13 +180,97 @@ def _check_format(separator: str | None, decimal: str | None, encoding: str | No
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":
+    with _explain_parquet(path):
+        import pandas as pd
+
+        frame: pd.DataFrame = pd.read_parquet(path, engine="pyarrow")
+    return _keep_index(frame)
+
+
+def _read_parquet_chunks(path: Path) -> "Iterator[pd.DataFrame]":
+    with _explain_parquet(path):
+        from pyarrow import RecordBatch, Table, parquet
+
+        # through a small buffer: by default, whole columns of a row group are read ahead
+        file = parquet.ParquetFile(path, buffer_size=2**20, pre_buffer=False)
+        batches = file.iter_batches(CHUNK_ROWS, use_threads=False)
+        if not file.metadata.num_rows:  # one empty chunk, as of CSV
+            batches = iter([RecordBatch.from_pylist([], schema=file.schema_arrow)])
+    start = 0
+    with file:
+        while True:
+            with _explain_parquet(path):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                # whole numbers with gaps as they are: as floats, large ones would be rounded
+                frame = Table.from_batches([batch]).to_pandas(integer_object_nulls=True)
+            frame = _keep_index(frame)
+            # counts the rows of the file, as pandas has it for chunks of CSV
+            frame.index += start
+            start += len(frame)
+            yield frame
+
+
+@contextmanager
+def _explain_parquet(path: Path) -> Iterator[None]:
+    """Raise a DataError for anything wrong with a Parquet file."""
     require_extra("pandas", "tabular", f"reading `{path}`")
     require_extra("pyarrow", "parquet", f"reading `{path}`")
-    import pandas as pd
-
     try:
-        frame: pd.DataFrame = pd.read_parquet(path, engine="pyarrow")
+        yield
     except Exception as error:  # a damaged file can raise anything
         raise _unreadable(path, error, "write it again as Parquet") from error
+
+
+def _keep_index(frame: "pd.DataFrame") -> "pd.DataFrame":
     # a named index was a column that pandas set aside when it wrote the file
     return frame if frame.index.name is None else frame.reset_index()
+
+
+@contextmanager
+def write_chunks(path: Path, *, rows: Path) -> "Iterator[Callable[[pd.DataFrame], None]]":
+    """Yield a function that adds rows to a new table, CSV or Parquet by the ending of its name.
+
+    Args:
+        path: the new file, which is there only once all of it is written.
+        rows: the table that the rows come from; columns keep their types where both are Parquet.
+    """
+    name, way_out = path.name.lower(), "choose another place for it"
+    with replace_file(path, way_out=way_out) as temporary, ExitStack() as stack:
+        if name.endswith(PARQUET_ENDINGS):
+            require_extra("pyarrow", "parquet", f"writing `{path}`")
+            yield _open_parquet(temporary, rows, stack)
+            return
+        opener: Any = {"gz": gzip.open, "xz": lzma.open}.get(name.rpartition(".")[2], open)
+        stream = stack.enter_context(opener(temporary, "wt", encoding="utf-8", newline=""))
+        separator = "\t" if ".tsv" in name else ","
+        headers = chain([True], repeat(False))
+        yield lambda frame: frame.to_csv(stream, index=False, sep=separator, header=next(headers))
+
+
+def _open_parquet(path: Path, rows: Path, stack: ExitStack) -> "Callable[[pd.DataFrame], None]":
+    """Return a function that adds rows to a new Parquet file, which the stack closes."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    is_parquet = rows.name.lower().endswith(PARQUET_ENDINGS)
+    known = {field.name: field for field in parquet.read_schema(rows)} if is_parquet else {}
+    writer: Any = None
+
+    def write(frame: "pd.DataFrame") -> None:
+        nonlocal writer
+        if writer is None:
+            inferred = pa.Schema.from_pandas(frame, preserve_index=False)
+            schema = pa.schema([known.get(field.name, field) for field in inferred])
+            writer = stack.enter_context(parquet.ParquetWriter(path, schema))
+        try:
+            table = pa.Table.from_pandas(frame, writer.schema, preserve_index=False)
+        except pa.ArrowException as error:  # the first rows decide the types
+            raise DataError(
+                f"a column of `{rows}` changes its type between two rows ({one_line(error)}): "
+                "write a CSV file"
+            ) from error
+        writer.write_table(table)
+
+    return write

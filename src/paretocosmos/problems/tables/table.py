@@ -12,6 +12,7 @@ from paretocosmos.errors import DataError, DataWarning, unknown
 from paretocosmos.io.files import to_json_value
 from paretocosmos.problems.tables.columns import (
     encode_labels,
+    format_label,
     is_categorical,
     to_float32,
     to_frame,
@@ -187,6 +188,11 @@ class Table:
         return (*self.numeric, *self.categorical)
 
     @property
+    def text(self) -> list[str]:
+        """The columns whose categories are neither numbers nor truth values."""
+        return [name for name, labels in self.categorical.items() if not all(map(_is_bare, labels))]
+
+    @property
     def features(self) -> tuple[str, ...]:
         """The names of the features: numbers, "was missing" flags, categories."""
         return (
@@ -319,6 +325,14 @@ class Table:
             mean=tuple(map(float, content["mean"])),
             scale=tuple(map(float, content["scale"])),
         )
+
+
+def _is_bare(label: str) -> bool:
+    """Return True for a category that pandas may read as a number or a truth value."""
+    try:
+        return label in ("True", "False", MISSING) or format_label(float(label)) == label
+    except ValueError:
+        return False
 
 
 def _warn_of_empty_columns(frame: "pd.DataFrame") -> None:

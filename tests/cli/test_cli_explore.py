@@ -53,8 +53,10 @@ def test_it_writes_a_page_and_opens_it(cli: Call, finished: Path, opened: list[s
 
 
 def test_several_runs_json_and_no_browser(cli: Call, finished: Path, opened: list[str]) -> None:
-    done = cli("explore", str(finished), str(finished), "--out", "a.html", "--no-open", "--json")
+    options = ["--out", "a.html", "--no-open", "--no-model", "--json"]
+    done = cli("explore", str(finished), str(finished), *options)
     assert done.code == 0
+    assert '"network":null' in Path("a.html").read_text(encoding="utf-8")
     found = json.loads(done.out)
     assert found["runs"] == [str(finished)] * 2
     assert Path(found["page"]) == Path("a.html").absolute()

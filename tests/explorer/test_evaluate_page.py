@@ -108,7 +108,7 @@ def test_chances_are_what_predict_says(view: PageModel, run: Run, frame: pd.Data
 
 
 def test_samples_can_be_left_out(run: Run, tmp_path: Path) -> None:
-    view = build_page_model([run])
+    view = build_page_model([run], network=False)  # which knows the categories
     assert view.samples is None
     answers = view.runs[0].answers
     assert answers is not None

@@ -45,6 +45,12 @@ def explore(
             "--samples", help="Show a dozen rows or images; whoever gets the page gets them."
         ),
     ] = False,
+    no_model: Annotated[
+        bool,
+        typer.Option(
+            "--no-model", help="Leave the weights out; the page then answers for no new rows."
+        ),
+    ] = False,
     threshold: Threshold = None,
     data: MovedData = None,
     device: RunDevice = "cpu",
@@ -63,7 +69,9 @@ def explore(
     # before the evaluation, which takes a while
     page = None if out is None else _check_page(out)
     with warnings_as_notes(), status("evaluating the runs"):
-        model = build_page_model(runs, data=data, samples=samples, threshold=threshold)
+        model = build_page_model(
+            runs, data=data, samples=samples, threshold=threshold, network=not no_model
+        )
     # outside of the run folder: a page of several runs belongs to none of them
     page = page or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
     # printed, since the page itself does not say it: the reason may name folders

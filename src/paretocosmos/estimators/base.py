@@ -19,7 +19,7 @@ from torch import Tensor
 
 from paretocosmos.config.presets import pick_batch_size
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, FrontWarning, RunError
-from paretocosmos.estimators.base_scores import NAME, BaseScores
+from paretocosmos.estimators.base_scores import BaseScores
 from paretocosmos.estimators.inputs import (
     Column,
     Rows,
@@ -58,7 +58,7 @@ from paretocosmos.pareto import (
     find_best,
     get_point,
 )
-from paretocosmos.problems.tables import Codes, Table, TableProblem
+from paretocosmos.problems.tables import BASE_SCORE, Codes, Table, TableProblem
 from paretocosmos.registry import convert
 from paretocosmos.runs.record import measure_fronts, write_run
 from paretocosmos.runs.run import Run
@@ -74,7 +74,8 @@ CHUNK, CHUNK_RAYS = 4096, 512
 
 NO_TEST = "its numbers are of the rows that selected the epoch: an estimator keeps none to test on"
 BASE = (
-    f"the classifier given as `base` is not part of it: its score is a column of the rows, `{NAME}`"
+    "the classifier given as `base` is not part of it: its score is a column of the rows, "
+    f"`{BASE_SCORE}`"
 )
 
 

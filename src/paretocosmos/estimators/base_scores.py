@@ -13,12 +13,11 @@ from sklearn.utils.validation import has_fit_parameter
 
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators.inputs import Floats, Rows, encode_features, translate_errors
-from paretocosmos.problems.tables import Table
+from paretocosmos.problems.tables import BASE_SCORE, Table
 
 FOLDS = 5
 # The distance a probability keeps from 0 and 1 before its logarithm is taken.
 MARGIN = 1e-6
-NAME = "score of base"
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,10 @@ class BaseScores:
                 f"`base` must be a scikit-learn classifier, found {base!r}: give an unfitted one, "
                 "such as HistGradientBoostingClassifier()"
             )
-        if NAME in rows.frame.columns:
-            raise DataError(f"`X` has a column `{NAME}`, the name that `base` uses: rename it")
+        if BASE_SCORE in rows.frame.columns:
+            raise DataError(
+                f"`X` has a column `{BASE_SCORE}`, the name that `base` uses: rename it"
+            )
         table = Table.fit(rows.frame, categorical=categorical, weight=rows.weight)
         features, codes = table.transform(rows.frame), rows.truth[0]
         fitted = cls(table, _fit_classifier(base, features, rows), classes)
@@ -117,5 +118,5 @@ def _fit_classifier(base: Any, features: Any, rows: Rows) -> Any:
 
 def _add_columns(frame: pd.DataFrame, scores: Floats) -> pd.DataFrame:
     count = scores.shape[1]
-    names = [NAME] if count == 1 else [f"{NAME} {code}" for code in range(count)]
+    names = [BASE_SCORE] if count == 1 else [f"{BASE_SCORE} {code}" for code in range(count)]
     return pd.concat([frame, pd.DataFrame(scores, frame.index, names)], axis=1)

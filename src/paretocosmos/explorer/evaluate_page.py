@@ -15,6 +15,7 @@ from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
 from paretocosmos.evaluation.evaluate import evaluate, evaluation_mode, predict_at_rays
 from paretocosmos.evaluation.samples import move_to_evaluate
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold
+from paretocosmos.explorer.network import add_networks
 from paretocosmos.explorer.page_model import (
     Answers,
     Outcome,
@@ -65,6 +66,7 @@ def build_page_model(
     data: str | None = None,
     samples: bool = False,
     threshold: float | None = None,
+    network: bool = True,
 ) -> PageModel:
     """Evaluate runs on one problem for a page: fronts, counted predictions, a dozen samples.
 
@@ -74,11 +76,19 @@ def build_page_model(
         samples: whether to show samples; whoever gets the page then gets these rows.
         threshold: the probability above which a binary prediction is positive; if `None`, that
             of an estimator, and 0.5 for any other run.
+        network: whether the page of a table has the weights, and so answers for new rows.
 
     Returns:
         The model of the page; if the data cannot be read, it has fronts only, and the reason.
     """
     _check_runs(runs)
+    page = _evaluate_where_possible(runs, data, samples, threshold)
+    return page if runs[0].table is None else add_networks(page, runs, wanted=network)
+
+
+def _evaluate_where_possible(
+    runs: Sequence[Run], data: str | None, samples: bool, threshold: float | None
+) -> PageModel:
     # all runs of a page share a threshold: counts at different ones cannot be compared
     decided = predicts_at(runs[0]).threshold if threshold is None else threshold
     try:

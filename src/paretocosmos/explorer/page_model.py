@@ -158,6 +158,8 @@ class RunView:
         fronts: one front per split, with the same objectives.
         folder: the run folder that the page's code snippets refer to.
         answers: the predictions; `None` if the data could not be read.
+        network: the arrays of the network, with which the page's script answers for new rows.
+        network_note: a sentence for the page if there are none.
     """
 
     # a mapping, since pages can be made of records of other versions
@@ -165,6 +167,8 @@ class RunView:
     fronts: Sequence[Front]
     folder: str = "."
     answers: Answers | None = None
+    network: Mapping[str, Any] | None = None
+    network_note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +183,8 @@ class PageModel:
         samples_note: a sentence for the page if there are none.
         reason: the error that explains why, for whoever makes the page.
         words: the labels.
+        columns: the columns of the table, and what turns their values into features.
+        answer: what the outputs of a network on the table mean.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> PageModel([RunView({"name": "adult"}, [front])]).names
@@ -192,6 +198,8 @@ class PageModel:
     samples_note: str = ""
     reason: str = ""
     words: Words = field(default_factory=Words)
+    columns: Sequence[Mapping[str, Any]] = ()
+    answer: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # checked here, so that the page's script may rely on it

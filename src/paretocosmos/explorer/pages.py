@@ -55,6 +55,7 @@ def write_page(
     data: str | None = None,
     samples: bool = False,
     threshold: float | None = None,
+    network: bool = True,
     height: int = HEIGHT,
 ) -> Page:
     """Write and return the page of runs on one problem.
@@ -65,11 +66,14 @@ def write_page(
         data: the new location of the problem's data, if it has moved.
         samples: whether to show a dozen samples.
         threshold: the probability above which a binary prediction is positive.
+        network: whether a page about a table has the weights, and so answers for new rows.
         height: the height in a notebook, in pixels.
     """
     with status("writing the page"):
         # everything is computed before the file is touched
-        model = build_page_model(runs, data=data, samples=samples, threshold=threshold)
+        model = build_page_model(
+            runs, data=data, samples=samples, threshold=threshold, network=network
+        )
         write_report(path, model)
     return Page(path, height, model.reason)
 
@@ -79,6 +83,7 @@ def explore(
     out: str | Path | None = None,
     samples: bool = False,
     threshold: float | None = None,
+    network: bool = True,
     show: bool = True,
 ) -> Page:
     """Write a page about runs on one problem, or about an estimator, and open it in the browser.
@@ -89,6 +94,7 @@ def explore(
         samples: whether to show a dozen rows. Whoever gets the page then gets these rows.
         threshold: the probability above which a binary prediction is positive; if `None`, that of
             the estimator, and 0.5 for a run.
+        network: whether a page about a table has the weights, and so answers for new rows.
         show: whether to open the page in a browser.
 
     Returns:
@@ -105,7 +111,11 @@ def explore(
     # a folder of its own, so that two pages of one session do not replace each other
     path = Path(tempfile.mkdtemp(prefix="paretocosmos-"), "explore.html") if out is None else out
     page = write_page(
-        [to_run(run) for run in runs], user_path(path), samples=samples, threshold=threshold
+        [to_run(run) for run in runs],
+        user_path(path),
+        samples=samples,
+        threshold=threshold,
+        network=network,
     )
     if page.reason:
         # warned of here, since the page leaves out the reason

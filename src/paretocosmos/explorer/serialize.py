@@ -62,6 +62,8 @@ def serialize_page(page: PageModel, *, thinning: int = 1) -> dict[str, Any]:
         "groups": list(page.groups),
         "samples": None if page.samples is None else _serialize_samples(page.samples),
         "samples_note": page.samples_note,
+        "columns": list(page.columns),
+        "answer": dict(page.answer),
     }
 
 
@@ -112,6 +114,8 @@ def _serialize_run(
         "record": _serialize_record(run.record),
         "fronts": [_serialize_front(front, separate.get(front.split)) for front in run.fronts],
         "answers": None if run.answers is None else _serialize_answers(run.answers, thinning),
+        "network": _encode_arrays(run.network),
+        "network_note": run.network_note,
     }
 
 
@@ -224,6 +228,15 @@ def _encode_base64(array: npt.NDArray[Any], kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(array).astype(kind).tobytes()).decode()
 
 
+def _encode_arrays(content: Any) -> Any:
+    """Return nested mappings and lists with float32 arrays as base64."""
+    if isinstance(content, np.ndarray):
+        return _encode_base64(content, "<f4")
+    if isinstance(content, Mapping):
+        return {key: _encode_arrays(value) for key, value in content.items()}
+    return list(map(_encode_arrays, content)) if isinstance(content, list) else content
+
+
 def _to_text(value: Any) -> Any:
     """Convert what JSON does not have: arrays and sets to lists, the rest to text."""
     if isinstance(value, np.generic | np.ndarray):
@@ -239,9 +252,19 @@ def _to_text(value: Any) -> Any:
 MAX_BYTES = 6_000_000
 # Joined in this order into one script: a file may use what the files before it define.
 SCRIPTS = (
-    *("logic.js", "dom.js", "data.js", "words.js", "state.js", "plot.js", "window.js", "plane.js"),
+    *(
+        "logic.js",
+        "network.js",
+        "dom.js",
+        "data.js",
+        "words.js",
+        "state.js",
+        "plot.js",
+        "window.js",
+        "plane.js",
+    ),
     *("space.js", "lines.js", "chart.js", "bounds.js", "consequences.js", "cost.js", "pins.js"),
-    *("preference.js", "point.js", "answers.js", "samples.js", "code.js", "exports.js"),
+    *("preference.js", "point.js", "answers.js", "samples.js", "case.js", "code.js", "exports.js"),
     *("record.js", "rays.js", "about.js", "main.js"),
 )
 

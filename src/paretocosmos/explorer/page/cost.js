@@ -37,7 +37,7 @@ const worseOutcomes = (split) => {
   const reference = chosenFrom().ray(free.at);
   return outcomesOf(run).filter(({ name }) => !name).flatMap((outcome) => {
     const [before, now] = [reference, state.ray].map((ray) => gapOf(outcome, run, ray, split));
-    const grown = { by: now - before, text: `${theOf(outcome.gap)} grew from ${fixed(100 * before, 1)} to ${inUnits(outcome.gap, now)}` };
+    const grown = { by: now - before, text: `${Object.hasOwn(page.measures, outcome.gap) ? theOf(outcome.gap) : `the gap in ${outcome.title.toLowerCase()}`} grew from ${fixed(100 * before, 1)} to ${pointsText(now)}` };
     const lost = outcome.cells.filter((cell) => cell.group && typeof outcome.larger === "boolean").map((cell) => {
       const change = cell.at(run, state.ray, split)[0] - cell.at(run, reference, split)[0];
       return { by: outcome.larger ? -change : change, text: cell.sentence.replace("#", `${fixed(Math.abs(100 * change), 0)} ${change > 0 ? "more" : "fewer"}`) };

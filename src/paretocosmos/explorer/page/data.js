@@ -43,6 +43,7 @@ const runs = page.runs.map((raw, index) => {
   const fixedRays = Array.isArray(raw.record.fixed_rays) ? raw.record.fixed_rays : [];
   return {
     index, label: raw.label, folder: raw.folder, record: raw.record, fronts, answers,
+    network: raw.network, networkNote: raw.network_note,
     // a network for each of some rays, or one that takes the ray
     networks: fixedRays.length,
     front: (split) => fronts.find((one) => one.split === split) ?? fronts[0],

@@ -13,6 +13,7 @@ setUpCriteria();
 setUpChart();
 setUpPreference();
 setUpCode();
+setUpCase();
 setUpExports();
 setUpAbout();
 setUpPins();

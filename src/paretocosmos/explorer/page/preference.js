@@ -33,14 +33,16 @@ const setUpPreference = () => {
 
 // What one wants of an objective, in plain words.
 const wishOf = (j) => measureOf(plainOf(names[j])).goal;
-// The range of the evaluated rays: beyond it nothing was measured.
+// The range of the evaluated rays' first weight: beyond it nothing was measured.
+const rangeOfWeights = () => {
+  const { rays, order, count } = chosenFrom();
+  return [rays[order[0] * 2], rays[order[count - 1] * 2]];
+};
 const slider = () => {
   const field = make("input", { type: "range", id: "slider", min: 0, max: 1000, step: 1, "aria-labelledby": "preference-title" });
   const ends = [make("span"), make("span")];
-  const range = () => {
-    const { rays, order, count } = chosenFrom();
-    return [rays[order[0] * 2], rays[order[count - 1] * 2]];
-  };
+  const marks = make("div", { class: "flips", "aria-hidden": "true" });
+  const range = rangeOfWeights;
   // to the right the first objective grows, as it does in the picture
   const flipped = () => !(isNumber(orderOf(active())) && orderOf(active()) < 0);
   field.addEventListener("input", () => {
@@ -49,8 +51,16 @@ const slider = () => {
     const first = low + share * (high - low);
     setRay([first, 1 - first]);
   });
+  // where the answer to the visitor's case changes
+  on("case run", () => marks.replaceChildren(...flips.map(({ weight }) => {
+    const [low, high] = range();
+    const share = (weight - low) / (high - low);
+    const mark = make("i");
+    mark.style.left = `calc(8px + (100% - 16px) * ${(flipped() ? 1 - share : share).toFixed(4)})`; // the thumb is 16 wide
+    return mark;
+  })));
   return {
-    node: make("div", { class: "slider" }, field, make("div", { class: "ends" }, ...ends)),
+    node: make("div", { class: "slider" }, marks, field, make("div", { class: "ends" }, ...ends)),
     show() {
       const [low, high] = range();
       const share = high > low ? clamp((state.ray[0] - low) / (high - low), 0, 1) : 0.5;

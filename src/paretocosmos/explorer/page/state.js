@@ -51,8 +51,9 @@ const criteria = () => criteriaOf(state.max, state.min);
 
 // Kinds of change, in the order of their calls: bounds are checked before anything is drawn.
 // "criteria" bounds or what is best, "run" which runs are shown or chosen from, "view" how they are
-// shown, "turn" the picture in space, "ray" the chosen point, "pins" the two it is compared with, "record" who decided, and why.
-const KINDS = ["criteria", "run", "view", "turn", "ray", "pins", "record"];
+// shown, "turn" the picture in space, "ray" the chosen point, "pins" the two it is compared with, "record" who decided, and why,
+// "case" the case that is asked about.
+const KINDS = ["criteria", "run", "view", "turn", "ray", "pins", "record", "case"];
 const listeners = Object.fromEntries(KINDS.map((kind) => [kind, []]));
 const on = (kinds, listener) => kinds.split(" ").forEach((kind) => listeners[kind].push(listener));
 let due = new Set();

@@ -34,7 +34,13 @@ from paretocosmos.problems.tables.rows import (
     find_identifiers,
     split_rows,
 )
-from paretocosmos.problems.tables.table import MAX_CATEGORIES, MISSING, Table, compute_moments
+from paretocosmos.problems.tables.table import (
+    BASE_SCORE,
+    MAX_CATEGORIES,
+    MISSING,
+    Table,
+    compute_moments,
+)
 from paretocosmos.problems.tables.targets import (
     DECISION,
     Answer,
@@ -47,6 +53,7 @@ from paretocosmos.problems.tables.targets import (
 )
 
 __all__ = [
+    "BASE_SCORE",
     "DECISION",
     "MAX_CATEGORIES",
     "MISSING",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MISSING = "(missing)"
 """The category of a missing value, and the name of the flag beside a filled number."""
+BASE_SCORE = "score of base"
+"""The column, or the beginning of the names of those, with the scores of an estimator's `base`."""
 
 # A text column with more values than this is a name, an address or a row number: one-hot it would
 # be wider than the rest of the table together and say nothing about the next row.

@@ -1,0 +1,206 @@
+"""The network that travels in a page, computed by a browser, against PyTorch."""
+
+import dataclasses
+import json
+import warnings
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from paretocosmos import fit, load_problem
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.explorer import build_page_model
+from paretocosmos.explorer.network import describe_network
+from paretocosmos.explorer.serialize import serialize_page
+from paretocosmos.runs import Run
+
+pytestmark = pytest.mark.filterwarnings("ignore::paretocosmos.errors.DataWarning")
+
+SCRIPT = "".join(
+    files("paretocosmos.explorer").joinpath("page", name).read_text(encoding="utf-8")
+    for name in ("logic.js", "network.js")
+)
+RAYS = {2: [[1.0, 0.0], [0.63, 0.37], [0.0, 1.0]], 3: [[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]]}
+COUNT = 1000
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    """People with missing numbers and categories."""
+    draw = np.random.default_rng(0)
+    age = draw.integers(18, 80, COUNT).astype(float)
+    people = pd.DataFrame(
+        {
+            "age": np.where(draw.random(COUNT) < 0.1, np.nan, age),
+            "wage": draw.normal(50_000, 9_000, COUNT).round(),
+            "work": draw.choice(["State", "Private", "Other"], COUNT),
+            "sex": draw.choice(["f", "m", "x"], COUNT),
+        }
+    )
+    people.loc[draw.random(COUNT) < 0.1, "work"] = None
+    score = people["age"].fillna(40) / 20 + people["wage"] / 9_000 + draw.normal(size=COUNT)
+    pay = pd.cut(score, [-np.inf, 7, 8, np.inf], labels=["low", "middle", "high"]).astype(str)
+    return people.assign(score=score, rich=score > 8, pay=pay)
+
+
+@pytest.fixture(scope="module")
+def train(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """Train for an epoch, and move every number of the network, so that none is without effect."""
+    folder = tmp_path_factory.mktemp("runs")
+    path = folder / "people.csv"
+    frame.to_csv(path, index=False)
+
+    def trained(target: str, *, sensitive: str = "", **options: Any) -> Run:
+        others = {"score", "rich", "pay"} - {target}
+        settings = {"target": target, "drop": ",".join(sorted(others))}
+        if sensitive:
+            settings["sensitive"] = sensitive
+        extra = options.pop("settings", {})
+        out = folder / f"run {len(list(folder.iterdir()))}"
+        run = fit(str(path), settings=settings | extra, epochs=1, out=out, report=False, **options)
+        torch.manual_seed(0)
+        with torch.no_grad():
+            for numbers in run.model.state_dict().values():
+                numbers += 0.1 * torch.randn_like(numbers)
+        return run
+
+    return trained
+
+
+def compute_in_browser(chromium: Any, run: Run, rows: pd.DataFrame) -> list[Any]:
+    """Return what the page's script predicts for all rows at every ray."""
+    assert run.table is not None
+    content = json.loads(json.dumps(serialize_page(build_page_model([run]))))
+    with warnings.catch_warnings(action="ignore"):
+        cells = run.table.encode(rows).T.astype(float)
+    data = {key: content[key] for key in ("columns", "answer")}
+    data["network"] = content["runs"][0]["network"]
+    data["cells"] = [[None if np.isnan(cell) else cell for cell in column] for column in cells]
+    page = chromium.new_page()
+    found: list[Any] = page.evaluate(
+        """([script, data, rays, count]) => {
+          const build = new Function(`${script}; return buildNetwork;`)();
+          const network = build(data.network, data.columns, data.answer);
+          const cells = data.cells.map((column) => column.map((cell) => cell ?? NaN));
+          const features = network.encode(cells, count);
+          return rays.map((ray) => {
+            const outputs = network.run(features, count, ray);
+            return Array.from({ length: count }, (_, row) => network.read(outputs, row, ray));
+          });
+        }""",
+        [SCRIPT, data, RAYS[run.front.objectives], len(rows)],
+    )
+    page.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target": "rich", "sensitive": "sex"},
+        {"target": "rich", "sensitive": "sex", "preset": "paper"},
+        {"target": "score", "settings": {"task": "number"}},
+        {"target": "pay", "settings": {"task": "classes"}},
+        {"target": "rich", "sensitive": "sex", "conditioning": "film", "backbone": "mlp"},
+    ],
+    ids=["adjusted", "concat", "number", "classes", "film"],
+)
+def test_a_page_predicts_what_pytorch_predicts(
+    chromium: Any, train: Callable[..., Run], frame: pd.DataFrame, options: dict[str, Any]
+) -> None:
+    run = train(**options)
+    rows = frame.copy()
+    rows.loc[::50, "work"] = "Elsewhere"  # a category that nobody had
+    found = compute_in_browser(chromium, run, rows)
+    scale = run.record["about"].get("answer", {}).get("scale", 1.0)
+    for ray, predicted in zip(RAYS[run.front.objectives], found, strict=True):
+        with warnings.catch_warnings(action="ignore"):
+            wanted = run.predict(rows, ray=ray)
+        computed = np.array(predicted).reshape(wanted.shape)
+        np.testing.assert_allclose(computed, wanted, rtol=0, atol=1e-4 * scale)
+        assert np.ptp(wanted) > 0.1 * scale  # rows differ
+
+
+def read_weight(text: str) -> float:
+    return float(text.split("more than ")[1].split("\u00a0%")[0]) / 100
+
+
+def test_a_case_of_ones_own(
+    show: Callable[..., Any], train: Callable[..., Run], frame: pd.DataFrame
+) -> None:
+    run = train("rich", sensitive="sex")
+    shown = show(build_page_model([run]))
+    fields = shown.page.locator("#case-form input, #case-form select")
+    assert shown.page.locator("#case-form label").all_text_contents()[:2] == ["age", "wage"]
+    assert float(fields.nth(0).input_value()) == run.table.numeric["age"]  # the median
+    assert fields.nth(2).evaluate("it => it.selectedOptions[0].text") in set(frame["work"])
+    assert "does not read sex" in shown.text("#case-text")
+    fields.nth(0).fill("")  # missing
+    fields.nth(2).select_option(label="any other")
+    case = pd.DataFrame({"age": [np.nan], "work": ["Elsewhere"]})
+
+    def predict(weight: float) -> float:
+        with warnings.catch_warnings(action="ignore"):
+            return float(run.predict(case, ray=[weight, 1 - weight])[0])
+
+    flips = 0
+    for wage in range(20_000, 90_000, 5_000):
+        fields.nth(1).fill(str(wage))
+        shown.settle()
+        case["wage"] = float(wage)
+        wanted = 100 * predict(shown.ray()[0])
+        answer = shown.text("#case-answer")
+        assert float(answer.split("%")[0]) == pytest.approx(wanted, abs=0.06)
+        assert answer.endswith(f"{wanted > 50}.")
+        said = shown.text("#case-flips")
+        assert shown.page.locator(".flips i").count() == said.count("more than")
+        if said.count("more than") == 1:
+            flips += 1
+            weight = read_weight(shown.page.locator("#case-flips").text_content())
+            assert (predict(weight - 0.01) > 0.5) != (predict(weight + 0.01) > 0.5)
+    assert flips > 0
+
+
+def test_names_of_columns_are_text(show: Callable[..., Any], train: Callable[..., Run]) -> None:
+    model = build_page_model([train("rich", sensitive="sex", preset="paper")])
+    name = "<img src=x onerror=alert(1)>"
+    columns = [dict(column) for column in model.columns]
+    columns[0]["name"] = columns[2]["labels"][0] = name
+    shown = show(dataclasses.replace(model, columns=columns))
+    labels = shown.page.locator("#case-form label > span").all_text_contents()
+    assert labels[0] == name
+    assert shown.page.locator("#case-form img").count() == 0
+
+
+def test_a_page_without_a_network_says_why(
+    show: Callable[..., Any], train: Callable[..., Run]
+) -> None:
+    run = train("rich", sensitive="sex", preset="paper")
+    left_out = build_page_model([run], network=False)
+    shown = show(left_out)
+    assert "does not compute a network that was left out" in shown.text("#case-text")
+    assert not shown.page.locator("#case-form").is_visible()
+    assert left_out.columns == ()
+    assert left_out.runs[0].network is None
+    assert "left out" in left_out.runs[0].network_note
+    other = train("rich", sensitive="sex", preset="paper", method="pareto_mtl")
+    first, second = build_page_model([run, other]).runs
+    assert first.network is not None
+    assert second.network is None
+    assert "`PerRayEnsemble`" in second.network_note
+
+
+def test_images_have_no_form(tmp_path: Path) -> None:
+    with warnings.catch_warnings(action="ignore"):
+        run = fit("toy_convex", preset="paper", epochs=1, out=tmp_path / "run", report=False)
+    assert load_problem("toy_convex").name == run.record["name"]
+    (view,) = build_page_model([run]).runs
+    assert (view.network, view.network_note) == (None, "")
+    with pytest.raises(ConfigurationError):
+        describe_network(run)

@@ -52,6 +52,7 @@ def write_table_1() -> Iterator[str]:
             ["`preset='paper'`", *(f"{volume:.3f}" for volume in ours.values())],
         ],
     )
+    yield from ("", *write_reasons())
 
 
 def get_own_table() -> str:
@@ -65,11 +66,20 @@ def get_own_table() -> str:
     return "\n".join(lines)
 
 
-def read_body(example: str, *, until: str | None = None) -> str:
-    """An example without its docstring, and without what follows a line that starts so."""
+def write_own_model() -> Iterator[str]:
+    """The code and the first point of the front that it prints."""
+    weight, missing, spare, enough = map(float, read_output("own_model").splitlines()[2].split())
+    yield from (fence(read_body("own_model"), "python"), "")
+    yield (
+        f"This prints a front on data that the model has not seen: at weight {weight:.2f}, {missing:.2f} units are missing and {spare:.2f} are "
+        f"spare on average, and the stock is enough in {enough:.0%} of cases, as theory predicts ([the script](examples/own_model.py), three seconds)."
+    )
+
+
+def read_body(example: str) -> str:
+    """An example without its docstring."""
     source = (ROOT / "examples" / f"{example}.py").read_text(encoding="utf-8")
     body = source.partition('"""\n\n')[2]
-    body = body if until is None else body.partition(f"\n{until}")[0]
     return re.sub(r"\n\n(?=(?:from|import) )", "\n", body.strip())
 
 
@@ -79,9 +89,8 @@ def read_output(example: str) -> str:
 
 
 REGIONS = {
-    "why": write_reasons,
     "quick_start": write_quick_start,
     "table_1": write_table_1,
     "own_table": lambda: [fence(get_own_table(), "python")],
-    "own_model": lambda: [fence(read_body("own_model", until="for weight"), "python")],
+    "own_model": write_own_model,
 }

@@ -123,6 +123,8 @@ HOOKED = _front(np.stack([np.linspace(0, 1, 9), [1, 0.9, 0.8, 0.6, 0.4, 0.3, 0.2
 # Both ends and the middle; what lies between them is behind the middle.
 LOSS = np.array([0, 0.5, 0.51, 0.52, 0.4, 0.53, 0.54, 0.55, 1])
 HEAPED = _front(np.stack([LOSS, LOSS[::-1]], axis=1))
+# All rays at one end of a concave front, but for rounding.
+COLLAPSED = _front(np.stack([np.linspace(0, 1e-3, 9), np.linspace(1, 0.998, 9)], axis=1))
 TURNED = _front(np.stack([1 - RAYS[:, 0].numpy(), RAYS[:, 1].numpy()], axis=1))
 
 
@@ -132,6 +134,8 @@ TURNED = _front(np.stack([1 - RAYS[:, 0].numpy(), RAYS[:, 1].numpy()], axis=1))
         (GOOD, 0.5, 0.01, {}, {}, []),
         (GOOD, float("nan"), 0.01, {}, {}, []),  # cannot be measured
         (GOOD, 0.009, 0.01, {}, {}, ["insensitive"]),
+        (COLLAPSED, float("nan"), 1e-6, {}, {}, ["insensitive"]),
+        (COLLAPSED, 0.5, 1e-6, {}, {}, []),  # the outputs differ
         (TURNED, 0.5, 0.01, {}, {}, ["wrong_order"]),
         (HOOKED, 0.5, 0.01, {}, {}, ["worse_corner"]),
         (HOOKED, 0.5, 0.1, {}, {}, []),  # by chance
@@ -230,7 +234,7 @@ def _problem(*, second: Objective | None = None) -> Problem:
     one = MeanSquaredError(name="one", target="one")
     two = second or MeanSquaredError(name="two", target="two")
     return Between(
-        name="between", objectives=(one, two), reference=(2.0, 2.0), input_shape=(1,), outputs=1
+        name="between", objectives=(one, two), reference=(4.0, 4.0), input_shape=(1,), outputs=1
     )
 
 
@@ -251,6 +255,30 @@ def test_a_network_is_examined(by: float, kinds: list[str]) -> None:
     expected = compute_sensitivity(model, problem.split("val").inputs, even_rays(40, 2))
     assert found.sensitivity == pytest.approx(expected, rel=0.15, abs=1e-9)
     assert diagnose(model, problem, front, load_samples_for(model, problem, "val")) == found
+
+
+class Deaf(nn.Module):
+    """One output for all inputs, which the ray moves by so much."""
+
+    def __init__(self, by: float) -> None:
+        super().__init__()
+        self.by = by
+
+    def forward(self, x: Inputs, ray: Tensor) -> Tensor:
+        assert isinstance(x, Tensor)
+        return 0 * x[:, 0] + self.by * ray[1]
+
+
+@pytest.mark.parametrize(("by", "kinds"), [(1.0, []), (0.001, ["insensitive"])])
+def test_outputs_that_ignore_inputs_are_judged_by_values(by: float, kinds: list[str]) -> None:
+    problem, model = _problem(), Deaf(by)
+    front = evaluate(model, problem, split="val", rays=40)
+    found = diagnose(model, problem, front, load_samples_for(model, problem, "val"))
+    assert math.isnan(found.sensitivity)
+    assert [one.kind for one in found.findings] == kinds
+    for one in found.findings:
+        values = [f"`{n}` {v:.3g}" for n, v in zip(front.names, front.values.min(0), strict=True)]
+        assert f"nearly the same values ({', '.join(values)}), so" in one.text
 
 
 class Tiny(MeanSquaredError):  # noqa: N818

@@ -33,7 +33,8 @@ Kind = Literal[
     "missing_middle",
 ]
 
-# Below this the ray moves outputs by less than a hundredth of what another input does.
+# The ray moves outputs by less than this share of what another input does, or, where inputs do not
+# matter, values by less than this share of their distance from the reference point.
 INSENSITIVE = 0.01
 # The share of the weighted losses at equal weights from which one dominates the others.
 DOMINANT = 0.99
@@ -122,7 +123,7 @@ def diagnose(
     drawn = np.concatenate(draws, axis=-1)
     sensitivity = compute_sensitivity(model, few[0][1].inputs, rays, prepare=problem.prepare)
     if not learned:
-        return Diagnosis(sensitivity, tuple(find_problems(front, math.nan, drawn)))
+        return Diagnosis(sensitivity, tuple(find_problems(front, math.inf, drawn)))
     losses, gradients = dict[str, float](), dict[str, float]()
     for scored, batch in few:
         more_losses, more_gradients = _compute_at_equal_weights(model, problem, scored, batch)
@@ -147,7 +148,7 @@ def find_problems(
 
     Args:
         front_val: the front on the validation split.
-        sensitivity: of the network; NaN if it cannot be measured.
+        sensitivity: of the network; NaN if it cannot be measured, so that the values tell.
         draws: the front's values ``[draws, N, J]`` on samples drawn again: its noise.
         losses: of each objective at equal weights.
         gradients: the largest entry of each loss's gradient by the outputs there.
@@ -170,17 +171,30 @@ def find_problems(
     if len(front_val) == 1:
         return problems
     order = monotonicity(front_val)
-    if sensitivity < INSENSITIVE:
-        problems.append(
-            Finding(
-                "insensitive",
-                f"the ray has no effect on the outputs (sensitivity {sensitivity:.4f}): try the "
-                "conditioning `film` with `rank` 1, as in the default preset, or more `epochs`",
-            )
-        )
-    else:
-        problems += _check_order(front_val, order, draws)
+    problems += _find_no_effect(front_val, sensitivity) or _check_order(front_val, order, draws)
     return problems + _find_drowned(front_val, order, losses)
+
+
+def _find_no_effect(front: Front, sensitivity: float) -> list[Finding]:
+    """Find a ray without effect: it leaves outputs, or else all values, nearly as they are."""
+    same = f"outputs (sensitivity {sensitivity:.4f})"
+    no_effect = sensitivity < INSENSITIVE
+    if math.isnan(sensitivity):
+        best = front.values.min(axis=0)
+        distances = np.abs(front.reference - best)
+        no_effect = bool((np.ptp(front.values, axis=0) < INSENSITIVE * distances).all())
+        values = zip(front.names, best, strict=True)
+        same = f"values ({', '.join(f'`{name}` {value:.3g}' for name, value in values)})"
+    if not no_effect:
+        return []
+    return [
+        Finding(
+            "insensitive",
+            f"every ray gives nearly the same {same}, so the network ignores the preference, or "
+            "one answer is best for every objective: use the method and the conditioning of the "
+            "default preset and more `epochs`; `separate`, a network for each ray, shows which",
+        )
+    ]
 
 
 def _check_order(front: Front, order: Array, draws: Array) -> list[Finding]:
@@ -270,8 +284,9 @@ def _find_no_conflict(front: Front, draws: Array) -> list[Finding]:
         Finding(
             "no_conflict",
             f"{' and '.join(still)} {stay} within the noise of the validation rows over the "
-            "non-dominated rays, so no trade-off is visible: judge whether these values are good "
-            "enough, and use more validation rows to see smaller differences",
+            "non-dominated rays, so no trade-off is visible: use `separate`, a network for each "
+            "ray, to see whether the objectives conflict, and more validation rows to see smaller "
+            "differences",
         )
     ]
 

@@ -94,10 +94,11 @@ def test_a_metric_that_the_front_lacks_is_measured(
 
 def test_a_confidence_prints_the_limit(cli: Call, finished: Path) -> None:
     options = ("--max", "tpr_gap=0.9", "--confidence", "0.9", "--allow-constant")
-    limit = json.loads(cli("choose", str(finished), *options, "--json").out)["val"]["limits"]
-    done = cli("choose", str(finished), *options)
-    limited = f"tpr_gap is at most {limit['tpr_gap']:.4g}."
-    assert f"With a confidence of 90%, {limited}" in done.out
+    found = json.loads(cli("choose", str(finished), *options, "--json").out)
+    (check,) = found["bounds"]
+    assert check["limit"] == found["val"]["limits"]["tpr_gap"]
+    assert f"it is at most {check['limit']:.4g}." in check["text"]
+    assert check["text"] in cli("choose", str(finished), *options).out.replace("\n", " ")
 
 
 def test_a_threshold_is_printed_and_in_the_code(cli: Call, finished: Path) -> None:
@@ -130,7 +131,7 @@ def test_a_threshold_is_printed_and_in_the_code(cli: Call, finished: Path) -> No
         (["--weights", "a,b"], "numbers such as 0.3,0.7, found `a,b`"),
         (["--weights", "1"], "per objective, here 2"),
         (["--knee", "--maximize", "accuracy"], "one criterion"),
-        (["--max", "tpr_gap=-0.5"], "closest has `tpr_gap` 0."),
+        (["--max", "tpr_gap=-0.5"], "closest that is has `tpr_gap` 0."),
         (["--knee", "--evaluations", "1"], "`evaluations` must be at least 2"),
         (["--knee", "--confidence", "0.9"], "`confidence` needs a bound"),
         (["--max", "tpr_gap=0.5", "--confidence", "90"], "above 0.5 and below 1"),

@@ -42,7 +42,9 @@ def test_bounds_are_kept_on_the_rows_it_was_fitted_with(
             sensitive_features=people.sex,
         )
         assert counted <= bound + 1e-3
-        assert chosen.choice_.pooled["tpr_gap"] == pytest.approx(float(counted), abs=1e-3)
+        (check,) = chosen.bounds_
+        assert check.pooled == pytest.approx(float(counted), abs=1e-3)
+        assert check.value == chosen.choice_["tpr_gap"] <= bound
         # validation rows are told as they are
         assert fair._problem is not None
         again = evaluate(fair.model_, fair._problem, split="val", rays=[list(chosen.preference)])

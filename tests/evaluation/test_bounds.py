@@ -1,4 +1,4 @@
-"""Gaps that are judged on the training and validation rows together, against fairlearn."""
+"""Rows that bounds are judged on, and what is said of bounds: against fairlearn and by hand."""
 
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 import torch
 from fairlearn.metrics import demographic_parity_difference, equal_opportunity_difference
+from scipy.stats import binom
 
 from paretocosmos import Run, TabularProblem, evaluate, fit
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.evaluation import BoundRows
+from paretocosmos.evaluation import BoundRows, check_bound
 from paretocosmos.pareto import Criteria
 
 BOUND = Criteria(max={"tpr_gap": 0.1})
@@ -23,7 +24,7 @@ ORACLES = {
 
 @pytest.fixture(scope="module")
 def people() -> pd.DataFrame:
-    draw, rows = np.random.default_rng(5), 1200
+    draw, rows = np.random.default_rng(5), 4000
     sex = draw.choice(["f", "m"], rows)
     skill, hobby = draw.normal(size=rows), draw.normal(size=rows) + 1.2 * (sex == "m")
     rich = draw.random(rows) < 1 / (1 + np.exp(-2 * skill - 1.5 * (sex == "m")))
@@ -51,24 +52,28 @@ def _counted(run: Run, ray: Any, splits: tuple[str, ...], name: str) -> float:
 
 
 @pytest.mark.parametrize("name", ORACLES)
-def test_gaps_of_a_front_are_those_of_both_splits(run: Run, name: str) -> None:
+def test_gaps_of_a_front_are_the_larger_of_val_and_both_splits(run: Run, name: str) -> None:
     rows = BoundRows(run.model, run.problem(), BOUND)
     rays = [[0.9, 0.1], [0.4, 0.6]]
     val = evaluate(run.model, run.problem(), split="val", rays=rays)
     found = rows.judge(val)
     column = found.values[:, 1] if name in found.names else found.metrics[name]
-    expected = [_counted(run, ray, ("train", "val"), name) for ray in rays]
+    parts: list[tuple[str, ...]] = [("train", "val"), ("val",)]
+    expected = [max(_counted(run, ray, some, name) for some in parts) for ray in rays]
     assert column == pytest.approx(expected, abs=1e-3)
     assert found.metrics["accuracy"] == pytest.approx(val.metrics["accuracy"])
     assert found.values[:, 0] == pytest.approx(val.values[:, 0])
 
 
 def test_a_bound_is_kept_on_both_and_val_is_told_as_it_is(run: Run) -> None:
-    bound = 0.02
+    bound = 0.05
     choice = run.choose(max={"demographic_parity": bound}, maximize="accuracy")
-    assert choice.val.pooled["demographic_parity"] <= bound
+    (check,) = choice.bounds
+    assert check.pooled is not None
+    assert max(check.pooled, check.value) <= bound
+    assert check.value == choice.val["demographic_parity"]
     for splits, told in (
-        (("train", "val"), choice.val.pooled["demographic_parity"]),
+        (("train", "val"), check.pooled),
         (("val",), choice.val["demographic_parity"]),
         (("test",), choice.test["demographic_parity"]),
     ):
@@ -77,22 +82,76 @@ def test_a_bound_is_kept_on_both_and_val_is_told_as_it_is(run: Run) -> None:
     low, high = choice.val.intervals["demographic_parity"]
     assert low <= choice.val["demographic_parity"] <= high
     assert choice.threshold == 0.5
-    assert "on train and val" in repr(choice)
-    assert choice.to_dict()["val"]["pooled"] == dict(choice.val.pooled)
+    assert str(check) in repr(choice)
+    assert f"on the {check.rows} rows of val ({check.pooled:.4g} on train and val" in str(check)
+    assert choice.to_dict()["bounds"][0]["pooled"] == check.pooled
 
 
 def test_confidence_counts_on_held_out_rows_alone(run: Run) -> None:
     choice = run.choose(max={"demographic_parity": 0.5}, confidence=0.9)
-    assert not choice.val.pooled
+    (check,) = choice.bounds
+    assert check.pooled is None
+    assert check.limit == choice.val.limits["demographic_parity"]
+    assert check.chance <= 0.1
     with pytest.raises(InfeasibleError, match="demographic_parity"):
         run.choose(max={"demographic_parity": 1e-3}, confidence=0.9)
 
 
-def test_without_a_bound_nothing_is_pooled(run: Run) -> None:
-    assert not run.choose(maximize="accuracy").val.pooled
+def test_without_a_bound_nothing_is_checked(run: Run) -> None:
+    assert run.choose(maximize="accuracy").bounds == ()
 
 
 def test_other_networks_are_judged_on_val(people: pd.DataFrame, tmp_path: Path) -> None:
     problem = TabularProblem.from_frame(people, target="rich", sensitive="sex")
     other = fit(problem, preset="paper", epochs=1, out=tmp_path / "run", report=False)
     assert not BoundRows(other.model, problem, BOUND).pooled
+
+
+def _decide(hits: tuple[int, int], positives: tuple[int, int]) -> tuple[torch.Tensor, Any]:
+    """Logits and targets of two groups with so many positives, of which so many are found."""
+    logits, groups = [], []
+    for group, (found, size) in enumerate(zip(hits, positives, strict=True)):
+        logits += [1.0] * found + [-1.0] * (size - found)
+        groups += [group] * size
+    label = torch.ones(len(logits))
+    return torch.tensor(logits)[:, None], {"label": label, "sensitive": torch.tensor(groups)}
+
+
+@pytest.mark.parametrize(
+    ("hits", "positives", "bound", "chance"),
+    [
+        ((500, 500), (1000, 1000), 0.0, 0.5),  # no gap, and none allowed: as likely as not
+        ((550, 500), (1000, 1000), 0.05, 0.5),  # on the bound
+        ((500, 500), (1000, 1000), 0.0224 * 2, 0.0228),  # two standard errors of .0224 below it
+        ((600, 500), (1000, 1000), 0.1 - 0.0222, 0.841),  # one above it
+    ],
+)
+def test_the_chance_that_the_true_gap_is_larger(
+    run: Run, hits: tuple[int, int], positives: tuple[int, int], bound: float, chance: float
+) -> None:
+    told = check_bound(run.problem(), *_decide(hits, positives), ("tpr_gap", bound, 1), "val")
+    assert told.chance == pytest.approx(chance, abs=0.003)
+    assert told.value == pytest.approx(abs(hits[0] - hits[1]) / 1000)
+    assert told.kept == (told.value <= bound)
+    assert f"with a chance of {told.chance:.0%}" in str(told)
+
+
+def test_the_chance_of_a_share_is_that_of_a_binomial(run: Run) -> None:
+    outputs, targets = _decide((40, 50), (50, 50))
+    told = check_bound(run.problem(), outputs, targets, ("accuracy", 0.85, -1), "val")
+    assert told.value == pytest.approx(0.9)
+    assert told.chance == pytest.approx(binom(100, 0.9).cdf(84), abs=0.03)
+
+
+def test_few_rows_are_told_with_the_bound_that_they_support(run: Run) -> None:
+    outputs, targets = _decide((2, 50), (4, 100))
+    told = check_bound(run.problem(), outputs, targets, ("tpr_gap", 0.05, 1), "val")
+    assert told.is_vague
+    # halves of 4 and of 100 differ by 1.28 standard errors of about 0.25
+    assert told.smallest == pytest.approx(0.3, abs=0.05)
+    assert "With 4 positives in `f`, no bound below about 0.28 can be shown" in str(told)
+    many = check_bound(
+        run.problem(), *_decide((2000, 2000), (4000, 4000)), ("tpr_gap", 0.05, 1), "val"
+    )
+    assert not many.is_vague
+    assert "no bound below" not in str(many)

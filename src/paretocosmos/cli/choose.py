@@ -67,27 +67,13 @@ def choose(
     if as_json:
         print_json({"run": str(folder), **choice.to_dict()})
     else:
-        print_choice(run, choice, confidence)
+        print_choice(run, choice)
 
 
-def print_choice(run: Run, choice: Choice, confidence: float | None = None) -> None:
-    """Print a choice as a prompt of Python shows it, what is known of it, and code that uses it."""
+def print_choice(run: Run, choice: Choice) -> None:
+    """Print a choice as a prompt of Python shows it, and code that uses it."""
     console = get_stdout()
     print_value(choice)
-    for name, limit in choice.val.limits.items():
-        # a bound on a gap lies above its value, one on an accuracy below
-        side = "most" if limit >= choice.val[name] else "least"
-        print_markup(
-            console,
-            f"With a confidence of {confidence:.0%}, {escape(name)} is at {side} {limit:.4g}.",
-        )
-    # adjusted networks keep bounds on more rows than those of validation
-    if choice.val.pooled:
-        print_markup(
-            console,
-            "Bounds are kept on the training and validation rows together; on the validation rows "
-            "alone such a gap is mostly noise.",
-        )
     print_markup(
         console,
         "The choice was made on the validation rows, so their numbers are optimistic; the test "

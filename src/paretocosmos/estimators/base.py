@@ -108,6 +108,8 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     Attributes:
         choice_: the point that was chosen, on the validation rows; of an estimator that `choose`
             has returned.
+        bounds_: likewise each bound, with the chance that the true number breaks it; `print` shows
+            it in sentences.
         threshold_: the probability above which `predict` says the second of two classes, at any
             preference: 0.5, or what `choose` found.
     """
@@ -170,9 +172,9 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 same answer, or where it gains more of what is maximised than chance explains.
             criteria: bounds and what is best among the points that keep them, by the keywords of
                 `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
-                `weights`, `near`, `allow_constant` and `confidence`. Without a confidence, bounds
-                hold on the validation rows, and for gaps with `fairness_adjustment` on these and
-                the training rows together.
+                `weights`, `near`, `allow_constant` and `confidence`, such as 0.9. Without a
+                confidence, bounds hold on the validation rows, and with `fairness_adjustment` on
+                these and the training rows together, too.
 
         Returns:
             A fitted copy with the chosen ray as its `preference`, the point as `choice_` and
@@ -185,6 +187,7 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         chosen._problem = self._problem  # which a copy drops, as a pickle does
         if self._problem is None:
             chosen.choice_, chosen.threshold_ = self._choose_from_front(checked, threshold), MIDDLE
+            chosen.bounds_ = ()
         else:
             choice = choose_point(
                 self.model_,
@@ -196,6 +199,7 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 threshold=threshold,
             )
             chosen.choice_, chosen.threshold_ = choice.point, choice.threshold
+            chosen.bounds_ = choice.bounds
         chosen.preference = chosen.choice_.ray
         return chosen
 
@@ -299,7 +303,7 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 f"`sensitive` needs exactly one target, found {len(names)}: fit one estimator "
                 "for each, or pass your own `objectives`"
             )
-        for name in ("choice_", "threshold_"):  # of the network of an earlier `fit`
+        for name in ("choice_", "threshold_", "bounds_"):  # of the network of an earlier `fit`
             self.__dict__.pop(name, None)
         self.threshold_ = MIDDLE
         self.groups_ = () if grouping is None else grouping.names

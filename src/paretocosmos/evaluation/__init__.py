@@ -1,5 +1,6 @@
 """Fronts of models, and points chosen from them; `evaluate` itself is `paretocosmos.evaluate`."""
 
+from paretocosmos.evaluation.bound_check import BoundCheck, check_bound
 from paretocosmos.evaluation.bounds import BoundRows, choose_with_confidence
 from paretocosmos.evaluation.choose import Choice, ChosenPoint, choose_point, evaluate_choice
 from paretocosmos.evaluation.diagnostics import (
@@ -46,6 +47,7 @@ from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, check_thresh
 __all__ = [
     "MIDDLE",
     "NO_CACHE",
+    "BoundCheck",
     "BoundRows",
     "Choice",
     "ChosenPoint",
@@ -58,6 +60,7 @@ __all__ = [
     "StreamingScores",
     "at_threshold",
     "bootstrap_intervals",
+    "check_bound",
     "check_threshold",
     "choose_point",
     "choose_with_confidence",

@@ -17,14 +17,15 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import InfeasibleError
+from paretocosmos.evaluation.bound_check import compute_smallest_bound, find_fewest
 from paretocosmos.evaluation.evaluate import collect_outputs, evaluate_shares
 from paretocosmos.evaluation.intervals import compute_intervals, get_moments
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
 from paretocosmos.evaluation.postprocessing import predict_rows
 from paretocosmos.evaluation.rates import compute_gap_limit
 from paretocosmos.evaluation.samples import load_samples_for
-from paretocosmos.evaluation.scoring import compute_score
-from paretocosmos.evaluation.threshold import AtThreshold, get_scores
+from paretocosmos.evaluation.scoring import compute_score, get_scores
+from paretocosmos.evaluation.threshold import AtThreshold
 from paretocosmos.nn.conditioning import training_task
 from paretocosmos.objectives import Objective, RateObjective
 from paretocosmos.pareto import (
@@ -34,29 +35,25 @@ from paretocosmos.pareto import (
     Point,
     find_best,
     find_constant,
+    get_columns,
     get_point,
 )
 from paretocosmos.problems import Problem
 from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
 
-POOLED = "train and val"
-"""The rows that gaps are judged on where the training did not see them."""
-
 # Decisions that are scored at once.
 DECISIONS = 4_000_000
-UNITS = {"all": "rows", "positives": "positives", "negatives": "negatives"}
 
 
 @final
 class BoundRows:
     """The rows that bounds are judged on, and the fronts of a network there.
 
-    These are the validation rows. A network whose ray only post-processes its outputs
-    (`TrainingTask.at_rays`), however, is trained without the gap that it trades. Its training rows
-    say of a gap what new rows would, up to what it has memorised: gaps are counted on training and
-    validation rows together, since on a few hundred validation rows alone they are mostly noise.
-    Not so with a confidence, which needs rows that no network has seen; nor for scores that are
-    means over batches.
+    These are the validation rows, which the training has not seen. They are few, and a ray whose
+    gap is small there may be so by luck. Where the ray only post-processes the network's outputs
+    (`TrainingTask.at_rays`), nothing was trained on the gap, so that it is counted on the training
+    and validation rows together, too, and the larger of the two must keep the bound. Not so with
+    a confidence, which allows for luck by itself; nor for scores that are means over batches.
 
     Args:
         model: the network.
@@ -66,7 +63,7 @@ class BoundRows:
 
     Attributes:
         evaluations: rays evaluated so far.
-        pooled: the gaps that are judged on the training rows, too, by name.
+        pooled: the gaps that must be kept on the training rows, too, by name.
     """
 
     def __init__(
@@ -107,17 +104,19 @@ class BoundRows:
         return self.judge(front)
 
     def judge(self, front: Front) -> Front:
-        """Return a validation front with the gaps of the rows that they are judged on."""
+        """Return a validation front with the larger of the gaps on val and on both splits."""
         if not self.pooled:
             return front
-        gaps = self._count_gaps(torch.tensor(front.rays))
-        columns = dict(zip(front.names, front.values.T, strict=True))
-        values = [gaps.get(name, column) for name, column in columns.items()]
-        metrics = {name: gaps.get(name, column) for name, column in front.metrics.items()}
-        return dataclasses.replace(front, values=np.stack(values, axis=1), metrics=metrics)
+        gaps = self.count_gaps(torch.tensor(front.rays))
+        columns = {
+            name: np.fmax(column, gaps[name]) if name in gaps else column
+            for name, column in get_columns(front).items()
+        }
+        values = np.stack([columns.pop(name) for name in front.names], axis=1)
+        return dataclasses.replace(front, values=values, metrics=columns)
 
-    def _count_gaps(self, rays: Tensor) -> dict[str, Array]:
-        """Return every gap ``[N]`` at rays ``[N, J]``."""
+    def count_gaps(self, rays: Tensor) -> dict[str, Array]:
+        """Return every pooled gap ``[N]`` at rays ``[N, J]``."""
         # rays times rows in one pass, so that memory does not grow with the number of rays
         size = max(1, DECISIONS // len(next(iter(self._targets.values()))))
         scores: dict[str, list[Tensor]] = {name: [] for name in self.pooled}
@@ -144,6 +143,8 @@ def choose_with_confidence(
     front: Front,
     criteria: Criteria,
     cache: OutputCache = NO_CACHE,
+    *,
+    useful: Criteria | None = None,
 ) -> Point:
     """Choose the best point whose bounds can be shown on the validation data with a confidence.
 
@@ -160,6 +161,8 @@ def choose_with_confidence(
         front: its validation front, whose rays are tested.
         criteria: what is asked, with a confidence.
         cache: outputs of this network that are known already.
+        useful: the criteria with what the point must reach on these rows besides; the same if
+            `None`.
     """
     criteria.check(front)
     if find_constant(front).all() and not criteria.allow_constant:
@@ -188,7 +191,7 @@ def choose_with_confidence(
             f"{criteria.confidence:g} on {front.split}: {why}; allow more, ask for less "
             "confidence, or hold out more rows"
         )
-    best = common[find_best(front.take(common), criteria)]
+    best = common[find_best(front.take(common), useful or criteria)]
     limits = {test.name: passed[best] for test, passed in zip(tests, passing, strict=True)}
     return dataclasses.replace(get_point(front, best), limits=limits)
 
@@ -249,7 +252,7 @@ class BoundTest:
         """Return how far the number of a ray may be towards its bound; NaN if it has no value."""
         moments = self.moments_at(k)
         if moments is not None and self.side > 0 and self.problem.score_batch is None:
-            return self._limit_gap(moments)
+            return float(compute_gap_limit(moments, reach=NormalDist().inv_cdf(self.confidence)))
         ends = compute_intervals(
             {self.name: self.metric},
             self.outputs_at(k),
@@ -266,31 +269,19 @@ class BoundTest:
         first = self.order_rays()[0]
         point, limit = get_point(self.front, first), self.compute_limit(first)
         ray = ",".join(f"{weight:.4g}" for weight in point.ray)
-        direction = "up" if self.side > 0 else "down"
+        direction, smallest = "up" if self.side > 0 else "down", ""
+        moments = self.moments_at(first)
+        if moments is not None and self.side > 0:
+            supported = compute_smallest_bound(moments, self.confidence)
+            if supported > self.bound:
+                count, whose = find_fewest(self.metric, moments, self.problem)
+                smallest = (
+                    f"; with {count} {whose}, the smallest bound that such rates can be shown to "
+                    f"keep is about {supported:.2g}"
+                )
         return (
             f"the ray {ray}, tested first, has `{self.name}` {point[self.name]:.3g} there, in "
-            f"truth {direction} to {limit:.3g}{self.describe_smallest_bound(first)}"
-        )
-
-    def describe_smallest_bound(self, k: int) -> str:
-        """Name the bound that could be shown without any gap, if it is above the bound asked."""
-        moments = self.moments_at(k)
-        if moments is None or self.side < 0:
-            return ""
-        # as if every group had the mean of all, so that there is no gap in these rows
-        sizes = moments[..., 2]
-        means: Array = moments[..., :2].sum(axis=-2) / sizes.sum(axis=-1)[..., None]
-        equal = np.concatenate([means[..., None, :] * sizes[..., None], sizes[..., None]], axis=-1)
-        smallest = self._limit_gap(equal)
-        if smallest <= self.bound:
-            return ""
-        rate, group = np.unravel_index(sizes.argmin(), sizes.shape)
-        names = getattr(self.problem, "groups", ())
-        over = getattr(getattr(self.metric, "__self__", None), "over", None) or ("all",)
-        where = f"in `{names[group]}`" if len(names) == sizes.shape[1] else "in one group"
-        return (
-            f"; with {sizes.min():.0f} {UNITS[over[int(rate) % len(over)]]} {where}, the smallest "
-            f"bound that such rates can be shown to keep is about {smallest:.2g}"
+            f"truth {direction} to {limit:.3g}{smallest}"
         )
 
     def moments_at(self, k: int) -> Array | None:
@@ -306,6 +297,3 @@ class BoundTest:
     def metric(self) -> Metric:
         """The score that is bounded."""
         return get_scores(self.problem)[self.name]
-
-    def _limit_gap(self, moments: Array) -> float:
-        return float(compute_gap_limit(moments, reach=NormalDist().inv_cdf(self.confidence)))

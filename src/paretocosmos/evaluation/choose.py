@@ -1,15 +1,17 @@
 """Choose a point for use by the validation data, and see what it is worth on the test data."""
 
-import dataclasses
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import FrontWarning, InfeasibleError
-from paretocosmos.evaluation.bounds import POOLED, BoundRows, choose_with_confidence
+from paretocosmos.evaluation.bound_check import BoundCheck, check_bound
+from paretocosmos.evaluation.bounds import BoundRows, choose_with_confidence
 from paretocosmos.evaluation.evaluate import collect_outputs, evaluation_mode
 from paretocosmos.evaluation.intervals import compute_intervals
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
@@ -19,10 +21,16 @@ from paretocosmos.evaluation.search import refine_choice
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, find_threshold, takes_threshold
 from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.pareto.front import Front, Point, get_point
-from paretocosmos.pareto.selection import Criteria, find_best, is_constant
+from paretocosmos.pareto.selection import (
+    Criteria,
+    find_best,
+    find_closest,
+    find_feasible,
+    is_constant,
+)
 from paretocosmos.problems import Problem, Split, split_of
 from paretocosmos.runtime.device import set_precision
-from paretocosmos.types import first, map_tensors
+from paretocosmos.types import Outputs, first, map_tensors
 
 # Shown of a choice beside objectives and what was asked for.
 SHOWN = {"accuracy"}
@@ -35,14 +43,13 @@ class Choice:
     Attributes:
         ray: the preference to predict with.
         val: the point on the validation data, on which it was chosen: it keeps the bounds there,
-            and so do its `limits`, if a confidence was asked for. Where the network has a
-            `fairness_adjustment`, bounds on gaps are kept on the training and
-            validation rows together, and `val.pooled` has these gaps.
+            and so do its `limits`, if a confidence was asked for.
         test: the same ray on the test data, which were not used to choose.
         evaluations: how many rays were evaluated, those on test included.
         threshold: the probability above which a decision between two classes is positive, for
             everybody; 0.5 unless another one is worth it.
         asked: the criteria, where they are known.
+        bounds: each bound, and the chance that the true number breaks it.
 
     >>> import tempfile
     >>> from paretocosmos import fit
@@ -58,6 +65,7 @@ class Choice:
     evaluations: int
     threshold: float = MIDDLE
     asked: Criteria | None = None
+    bounds: tuple[BoundCheck, ...] = ()
 
     def __repr__(self) -> str:
         return self._grid().text()
@@ -76,10 +84,6 @@ class Choice:
                     wishes[wanted] = f"{size}, {wishes[wanted]}" if wanted in wishes else size
         names = dict.fromkeys([*wishes, *self.val.values, *(SHOWN & self.val.metrics.keys())])
         columns = {"": list(names), "asked": [wishes.get(name, "") for name in names]}
-        if pooled := self.val.pooled:
-            columns[f"on {POOLED}"] = [
-                format_number(pooled[name]) if name in pooled else "" for name in names
-            ]
         ends = [self.test.intervals.get(name, ()) for name in names]
         columns |= {
             "on val": [format_number(self.val[name]) for name in names],
@@ -90,7 +94,7 @@ class Choice:
         note = f"at the ray ({', '.join(f'{weight:.4g}' for weight in self.ray)})"
         if self.threshold != MIDDLE:
             note += f" and the threshold {self.threshold:.4g}"
-        return Grid("Choice", list(columns), rows, [note])
+        return Grid("Choice", list(columns), rows, [note, *map(str, self.bounds)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, ready for JSON."""
@@ -101,6 +105,7 @@ class Choice:
             "evaluations": self.evaluations,
             "threshold": self.threshold,
             "asked": {} if self.asked is None else self.asked.to_dict(),
+            "bounds": [check.to_dict() for check in self.bounds],
         }
 
 
@@ -114,6 +119,7 @@ class ChosenPoint:
         threshold: at which decisions are made.
         problem: makes decisions at that threshold.
         evaluations: rays that were evaluated for it.
+        bounds: what the validation data say of each bound.
     """
 
     criteria: Criteria
@@ -121,6 +127,7 @@ class ChosenPoint:
     threshold: float
     problem: Problem
     evaluations: int
+    bounds: tuple[BoundCheck, ...] = ()
 
 
 def choose_point(
@@ -138,7 +145,8 @@ def choose_point(
 
     The last evaluation is that of the chosen ray alone, for its intervals.
 
-    Bounds are judged on the rows of `evaluation.bounds.BoundRows`.
+    Bounds are judged on the rows of `evaluation.bounds.BoundRows`. Under an upper bound, nothing is
+    chosen that is right less often than one answer for everybody (`_require_useful`).
 
     Decisions are made at the probability 0.5, unless another threshold is given; or unless no ray
     keeps the bounds there but by giving everybody the same answer; or unless another gains more of
@@ -165,43 +173,46 @@ def choose_point(
     else:  # it is of another threshold, or lacks a metric of the problem
         front = rows.evaluate(torch.tensor(front.rays).float())
         rows.evaluations = 0  # the rays of the front are no new ones
+    useful = _require_useful(criteria, problem, front, threshold)
     other = None
     try:
         if criteria.confidence is not None:
-            point = choose_with_confidence(model, deciding, front, criteria, cache)
+            point = choose_with_confidence(model, deciding, front, criteria, cache, useful=useful)
         elif fixed:
-            point = get_point(front, find_best(front, criteria))
+            point = get_point(front, find_best(front, useful))
         else:
-            point, _ = refine_choice(front, rows.evaluate, criteria, evaluations=evaluations - 1)
-    except InfeasibleError:
+            point, _ = refine_choice(front, rows.evaluate, useful, evaluations=evaluations - 1)
+    except InfeasibleError as error:
         if searches:
-            other = find_threshold(model, problem, front, criteria, cache=cache)
+            other = _find_kept_threshold(model, problem, front, useful, cache)
         if other is None:
-            raise
+            if criteria.confidence is not None:
+                raise
+            raise _explain_failure(error, model, deciding, front, criteria, useful) from None
     else:
         # where gaps are pooled, 0.5 is where the formula's decisions have the most right answers
         at_best = (None, "accuracy") if rows.pooled else (None,)
         if searches and criteria.maximize not in at_best:
-            other = find_threshold(model, problem, front, criteria, better_than=point, cache=cache)
-    judged_on_val = other is not None or not rows.pooled
+            other = _find_kept_threshold(model, problem, front, useful, cache, better_than=point)
     if other is not None:
         point, decided = other
         deciding = at_threshold(problem, decided)
     _warn_of_constant(point)
-    val = _evaluate_ray(model, deciding, point.ray, split="val", chosen=True, cache=cache)
+    val, checks = _evaluate_ray(
+        model, deciding, point.ray, split="val", chosen=True, cache=cache, criteria=criteria
+    )
+    checks = _complete_checks(checks, point, BoundRows(model, deciding, criteria, cache), problem)
     _warn_below_constant(val, problem, bounded=bool(criteria.bounds()))
-    if judged_on_val:
+    _warn_of_few_rows(checks)
+    if not rows.pooled:
         # its values as they were judged: alone, a ray's numbers may differ in the last digit
-        point = dataclasses.replace(point, intervals=val.intervals)
-    else:
-        bounded = {name for name, *_ in criteria.bounds()} & rows.pooled.keys()
-        point = dataclasses.replace(val, pooled={name: point[name] for name in bounded})
-    return ChosenPoint(criteria, point, decided, deciding, rows.evaluations + 1)
+        val = replace(point, intervals=val.intervals)
+    return ChosenPoint(criteria, val, decided, deciding, rows.evaluations + 1, checks)
 
 
 def evaluate_choice(model: nn.Module, chosen: ChosenPoint, cache: OutputCache = NO_CACHE) -> Choice:
     """Evaluate the chosen point once on the test data."""
-    test = _evaluate_ray(model, chosen.problem, chosen.point.ray, split="test", cache=cache)
+    test, _ = _evaluate_ray(model, chosen.problem, chosen.point.ray, split="test", cache=cache)
     return Choice(
         ray=chosen.point.ray,
         val=chosen.point,
@@ -209,7 +220,112 @@ def evaluate_choice(model: nn.Module, chosen: ChosenPoint, cache: OutputCache = 
         evaluations=chosen.evaluations + 1,
         threshold=chosen.threshold,
         asked=chosen.criteria,
+        bounds=chosen.bounds,
     )
+
+
+def _require_useful(
+    criteria: Criteria, problem: Problem, front: Front, threshold: float | None
+) -> Criteria:
+    """Return criteria which also ask for the accuracy of a constant classifier.
+
+    Only under upper bounds, which a classifier that is wrong for many can keep, and where some ray
+    has that accuracy: of rare positives none may. Whoever gives a lower bound, a threshold, or
+    another score of decisions to maximise, may want to give up accuracy for it.
+    """
+    if not criteria.max or criteria.min or criteria.allow_constant or threshold is not None:
+        return criteria
+    constant = _compute_constant_accuracy(problem)
+    if constant is None or criteria.maximize not in (None, "accuracy"):
+        return criteria
+    # rounding may tell two equal shares apart
+    useful = replace(criteria, min={"accuracy": constant - 1e-9})
+    return useful if find_feasible(front, replace(useful, max={})).any() else criteria
+
+
+def _explain_failure(
+    error: InfeasibleError,
+    model: nn.Module,
+    problem: Problem,
+    front: Front,
+    criteria: Criteria,
+    useful: Criteria,
+) -> InfeasibleError:
+    """Return an error with the nearest useful point, and with what so few rows can show."""
+    reason, hints, rays = str(error), error.hints, front
+    if useful is not criteria:
+        rays = front.take(np.flatnonzero(find_feasible(front, replace(useful, max={}))))
+    near = get_point(rays, find_closest(rays, criteria))
+    if useful is not criteria:
+        reached = " and ".join(f"`{name}` {near[name]:.4g}" for name in criteria.max)
+        reason = (
+            f"no ray has {criteria.describe_bounds()} on {front.split} and is right as often as "
+            f"one answer for everybody ({useful.min['accuracy']:.1%}): the closest that is has "
+            f"{reached} and is right in {near['accuracy']:.1%}, at the ray "
+            f"{','.join(f'{weight:.4g}' for weight in near.ray)}; allow that much, or allow one "
+            "answer for everybody with `allow_constant`"
+        )
+        hints = {"allow_constant": True}
+    _, checks = _evaluate_ray(
+        model, problem, near.ray, split="val", cache=NO_CACHE, criteria=criteria
+    )
+    limits = [c.describe_smallest() for c in checks if c.smallest and c.smallest > c.bound]
+    return InfeasibleError(". ".join([reason, *limits]).removesuffix(".")).with_hint(hints)
+
+
+def _find_kept_threshold(
+    model: nn.Module,
+    problem: Problem,
+    front: Front,
+    criteria: Criteria,
+    cache: OutputCache,
+    *,
+    better_than: Point | None = None,
+) -> tuple[Point, float] | None:
+    """Find a point at another threshold, whose gaps are kept on all rows that judge them."""
+    found = find_threshold(model, problem, front, criteria, better_than=better_than, cache=cache)
+    if found is None:
+        return None
+    point, threshold = found
+    rows = BoundRows(model, at_threshold(problem, threshold), criteria, cache)
+    judged = rows.evaluate(torch.tensor([point.ray]).float())
+    return found if find_feasible(judged, criteria).all() else None
+
+
+def _complete_checks(
+    checks: Sequence[BoundCheck], point: Point, rows: BoundRows, problem: Problem
+) -> tuple[BoundCheck, ...]:
+    """Return checks of bounds with the gaps on all rows, and the limits that were shown."""
+    pooled = rows.count_gaps(torch.tensor([point.ray])) if rows.pooled else {}
+    held_out = not (checks and _is_trained_on(problem))
+    return tuple(
+        replace(
+            check,
+            limit=point.limits.get(check.name),
+            pooled=float(pooled[check.name][0]) if check.name in pooled else None,
+            held_out=held_out,
+        )
+        for check in checks
+    )
+
+
+def _is_trained_on(problem: Problem) -> bool:
+    """Return whether the validation rows are those of the training, as in the smallest tables."""
+    if problem.source("val") is not None:
+        return False
+    train, val = (split_of(problem, name) for name in ("train", "val"))
+    inputs = [first(rows.inputs) for rows in (train, val)]
+    return inputs[0].shape == inputs[1].shape and torch.equal(*inputs)
+
+
+def _warn_of_few_rows(checks: Sequence[BoundCheck]) -> None:
+    for check in checks:
+        if check.is_vague:
+            warnings.warn(
+                f"`{check.name}` is hardly known: {check.describe_smallest()}",
+                FrontWarning,
+                stacklevel=5,
+            )
 
 
 def _warn_of_constant(point: Point) -> None:
@@ -258,12 +374,18 @@ def _evaluate_ray(
     split: Split,
     chosen: bool = False,
     cache: OutputCache,
-) -> Point:
-    """Evaluate one ray on a split, with intervals: those of a ray `chosen` on that split or not."""
+    criteria: Criteria | None = None,
+) -> tuple[Point, tuple[BoundCheck, ...]]:
+    """Evaluate one ray on a split, with intervals, and check the bounds of criteria there.
+
+    The intervals are those of a ray `chosen` on that split or not.
+    """
     rays, size = torch.tensor([ray]), problem.score_batch
     # objectives may have rows of their own: a table and intervals for each share
     tables: list[Tensor] = []
     ends: dict[str, tuple[float, float]] = {}
+    checks: list[BoundCheck] = []
+    bounds = [] if criteria is None else criteria.bounds()
     for objectives, samples in load_samples_for(model, problem, split):
         outputs, targets = collect_outputs(
             model, problem, samples, rays, purpose="an interval", cache=cache
@@ -271,13 +393,14 @@ def _evaluate_ray(
         scores = {objective.name: objective.score for objective in objectives}
         with evaluation_mode(model), set_precision("fp32"):
             tables.append(compute_table(objectives, outputs, targets, problem.metrics, size))
-            ends |= compute_intervals(
-                scores | dict(problem.metrics),
-                map_tensors(lambda out: out[0], outputs),
-                targets,
-                score_batch=size,
-                chosen=chosen,
-            )
+            alone: Outputs = map_tensors(lambda out: out[0], outputs)
+            scores |= problem.metrics
+            ends |= compute_intervals(scores, alone, targets, score_batch=size, chosen=chosen)
+            checks += [
+                check_bound(problem, alone, targets, bounded, split)
+                for bounded in bounds
+                if bounded[0] in scores
+            ]
     front = build_front(
         torch.cat(tables),
         problem.objectives,
@@ -287,4 +410,4 @@ def _evaluate_ray(
         score_batch=size,
         split=split,
     )
-    return dataclasses.replace(get_point(front, 0), intervals=ends)
+    return replace(get_point(front, 0), intervals=ends), tuple(checks)

@@ -11,7 +11,13 @@ from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError
 from paretocosmos.io.files import one_line
 from paretocosmos.objectives import Objective, streamed
 from paretocosmos.pareto.front import Front
+from paretocosmos.problems import Problem
 from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
+
+
+def get_scores(problem: Problem) -> Mapping[str, Metric]:
+    """Return all metrics and scores that a front reports, by name."""
+    return dict(problem.metrics) | {o.name: o.score for o in problem.objectives}
 
 
 def compute_table(

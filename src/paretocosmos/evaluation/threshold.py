@@ -16,7 +16,7 @@ from paretocosmos.evaluation.evaluate import collect_outputs, evaluation_mode
 from paretocosmos.evaluation.intervals import draw_paired_scores
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache, key_rays
 from paretocosmos.evaluation.samples import load_samples_for
-from paretocosmos.evaluation.scoring import build_front, compute_score, compute_table
+from paretocosmos.evaluation.scoring import build_front, compute_score, compute_table, get_scores
 from paretocosmos.objectives import Objective, decides
 from paretocosmos.pareto.front import Array, Front, Point, get_point
 from paretocosmos.pareto.selection import Criteria, find_best
@@ -119,11 +119,6 @@ def at_threshold(problem: Problem, threshold: float) -> Problem:
         ),
         metrics={name: move_metric(metric) for name, metric in problem.metrics.items()},
     )
-
-
-def get_scores(problem: Problem) -> Mapping[str, Metric]:
-    """Return all metrics and scores that a front reports, by name."""
-    return dict(problem.metrics) | {o.name: o.score for o in problem.objectives}
 
 
 def compute_logit(threshold: float) -> float:

@@ -280,8 +280,6 @@ class Point:
         interpolated: whether they were guessed between two rays instead of measured.
         intervals: 95 % intervals of the numbers, where they are known.
         limits: how far a bounded number may be with the confidence asked for, where one was.
-        pooled: bounded gaps on the training and validation rows together, where they were judged
-            by these.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> point = front.choose(max={"gap": 0.15})
@@ -296,7 +294,6 @@ class Point:
     interpolated: bool = False
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
-    pooled: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
         numbers = {**self.metrics, **self.values}

@@ -126,10 +126,7 @@ class Criteria:
 
     def describe_bounds(self) -> str:
         """Return the bounds in words."""
-        return " and ".join(
-            f"`{name}` at {'most' if side > 0 else 'least'} {bound:g}"
-            for name, bound, side in self.bounds()
-        )
+        return " and ".join(describe_bound(*bounded) for bounded in self.bounds())
 
     def check(self, front: Front) -> None:
         """Raise for names the front does not have, and numbers that do not fit its objectives."""
@@ -148,6 +145,11 @@ class Criteria:
                     f"`{role}` must have one number per objective, here {front.objectives} "
                     f"({', '.join(front.names)}); found {list(values)}"
                 )
+
+
+def describe_bound(name: str, bound: float, side: int) -> str:
+    """Return a bound in words."""
+    return f"`{name}` at {'most' if side > 0 else 'least'} {bound:g}"
 
 
 def _check_named(role: str, values: object) -> Mapping[str, float]:

@@ -199,9 +199,9 @@ class Run:
             problem: what the run was trained on, where its folder cannot say.
             criteria: bounds and what is best among the points that keep them, by the keywords of
                 `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
-                `weights`, `near`, `allow_constant` and `confidence`. Without a confidence, bounds
-                hold on the validation data, and for gaps with `fairness_adjustment` on it and the
-                training data together.
+                `weights`, `near`, `allow_constant` and `confidence`, such as 0.9. Without a
+                confidence, bounds hold on the validation data, and with `fairness_adjustment` on
+                it and the training data together, too.
 
         Returns:
             The ray, and the point on val and on test, with 95 % intervals. Refused where no ray

@@ -1,0 +1,170 @@
+"""What some rows say of a bound: the number there, and the chance that the true one breaks it."""
+
+import dataclasses
+from dataclasses import dataclass
+from functools import partial
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from paretocosmos.evaluation.intervals import draw_paired_scores, get_moments
+from paretocosmos.evaluation.rates import Pairs, compute_gap_limit
+from paretocosmos.evaluation.scoring import get_scores
+from paretocosmos.pareto import Array
+from paretocosmos.pareto.selection import describe_bound
+from paretocosmos.problems import Problem
+from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
+
+# With fewer rows of a class in a group, a rate is hardly known.
+FEW = 30
+# The confidence with which the smallest bound that rows support could be shown.
+CONFIDENCE = 0.9
+DRAWS = 500
+UNITS = {"all": "rows", "positives": "positives", "negatives": "negatives"}
+
+
+@dataclass(frozen=True)
+class BoundCheck:
+    """A bound and what some rows say of it.
+
+    Attributes:
+        name: what is bounded.
+        bound: the number.
+        side: 1 if it may not be above it, else -1.
+        value: the number on these rows.
+        rows: how many there are.
+        split: which they are.
+        chance: that the true number breaks the bound, by these rows; NaN where they cannot say.
+        limit: how far the number may be with the confidence asked for, where one was.
+        pooled: a gap on the training and validation rows together, if it had to be kept there, too.
+        held_out: whether the network was trained without these rows.
+        smallest: the smallest bound on a gap that such rows can show with a confidence of 90 %.
+        fewest: the fewest rows that a rate of the gap is a mean of, and of whom.
+    """
+
+    name: str
+    bound: float
+    side: int
+    value: float
+    rows: int
+    split: str
+    chance: float
+    limit: float | None = None
+    pooled: float | None = None
+    held_out: bool = True
+    smallest: float | None = None
+    fewest: tuple[int, str] | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the number keeps the bound on these rows."""
+        return self.side * self.value <= self.side * self.bound
+
+    @property
+    def is_vague(self) -> bool:
+        """Whether a group has too few rows for its rate to be known."""
+        return self.fewest is not None and self.fewest[0] < FEW
+
+    def __str__(self) -> str:
+        kept = "" if self.kept else ", which breaks the bound"
+        pooled = "" if self.pooled is None else f" ({self.pooled:.4g} on train and val together)"
+        beyond = "above" if self.side > 0 else "below"
+        sentences = [
+            f"{describe_bound(self.name, self.bound, self.side)}: {self.value:.4g} on the "
+            f"{self.rows:,} rows of {self.split}{pooled}{kept}."
+        ]
+        if not self.held_out:
+            sentences.append("The network was trained on these rows: new ones may break the bound.")
+        elif not np.isnan(self.chance):
+            sentences.append(
+                f"By these rows, the true number is {beyond} {self.bound:g} with a chance of "
+                f"{self.chance:.0%}."
+            )
+        if self.limit is not None:
+            side = "most" if self.side > 0 else "least"
+            sentences.append(f"With the confidence asked for, it is at {side} {self.limit:.4g}.")
+        if self.smallest is not None and (self.is_vague or self.smallest > self.bound):
+            sentences.append(self.describe_smallest())
+        return " ".join(sentences)
+
+    def describe_smallest(self) -> str:
+        """Describe what such rows can show of a gap."""
+        count, whose = self.fewest or (0, "")
+        return (
+            f"With {count} {whose}, no bound below about {self.smallest:.2g} can be shown with a "
+            f"confidence of {CONFIDENCE:.0%}: give more rows, or merge groups."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and texts, with the sentences."""
+        return dataclasses.asdict(self) | {"kept": self.kept, "text": str(self)}
+
+
+def check_bound(
+    problem: Problem,
+    outputs: Outputs,
+    targets: Targets,
+    bounded: tuple[str, float, int],
+    split: str,
+) -> BoundCheck:
+    """Return what some rows say of a bound.
+
+    A gap between rates is compared with the bound by the score test that `confidence` uses. For
+    any other number, the chance is the share of bootstrap draws that break the bound.
+
+    Args:
+        problem: whose number is bounded, deciding at the threshold in use.
+        outputs: of the network at one ray.
+        targets: of these rows.
+        bounded: name, number and side, as `Criteria.bounds` lists them.
+        split: which rows they are.
+    """
+    name, bound, side = bounded
+    metric, size = get_scores(problem)[name], problem.score_batch
+    check = partial(BoundCheck, name, bound, side, rows=len(first(targets)), split=split)
+    moments = None if size is not None or side < 0 else get_moments(metric, outputs, targets)
+    if moments is None:
+        one_ray = map_tensors(lambda out: out.unsqueeze(0), outputs)
+        drawn = draw_paired_scores([metric], one_ray, targets, score_batch=size, draws=DRAWS)
+        known = drawn[~np.isnan(drawn)]
+        broken = float((side * known > side * bound).mean()) if len(known) else np.nan
+        return check(value=float(metric(outputs, targets)), chance=broken)
+    return check(
+        value=float(metric(outputs, targets)),
+        chance=compute_chance(moments, bound),
+        smallest=compute_smallest_bound(moments, CONFIDENCE),
+        fewest=find_fewest(metric, moments, problem),
+    )
+
+
+def compute_chance(moments: Array, bound: float) -> float:
+    """Compute the chance that the true gap is above a bound: that of the pair most likely to be.
+
+    It is 1 minus the largest confidence with which the bound can be shown.
+
+    >>> compute_chance(np.array([[[40, 40, 50], [40, 40, 50]]]), 0.103)  # a standard error is 0.08
+    0.1
+    """
+    pairs = Pairs(moments)
+    errors = pairs.compute_error(np.full_like(pairs.differences, bound))
+    distances = (bound - pairs.differences) / np.maximum(errors, 1e-12)
+    return round(NormalDist().cdf(-float(distances.min())), 4)
+
+
+def compute_smallest_bound(moments: Array, confidence: float) -> float:
+    """Compute the bound that rows could show if every group had the mean of all, so no gap."""
+    sizes = moments[..., 2]
+    means: Array = moments[..., :2].sum(axis=-2) / sizes.sum(axis=-1)[..., None]
+    equal = np.concatenate([means[..., None, :] * sizes[..., None], sizes[..., None]], axis=-1)
+    return float(compute_gap_limit(equal, reach=NormalDist().inv_cdf(confidence)))
+
+
+def find_fewest(metric: Metric, moments: Array, problem: Problem) -> tuple[int, str]:
+    """Return the fewest rows that one of a gap's rates is a mean of, and whose they are."""
+    sizes = moments[..., 2]
+    rate, group = np.unravel_index(sizes.argmin(), sizes.shape)
+    names = getattr(problem, "groups", ())
+    over = getattr(getattr(metric, "__self__", None), "over", None) or ("all",)
+    where = f"in `{names[group]}`" if len(names) == sizes.shape[1] else "in one group"
+    return int(sizes.min()), f"{UNITS[over[int(rate) % len(over)]]} {where}"

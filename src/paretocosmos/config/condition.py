@@ -48,12 +48,11 @@ def condition(
     Args:
         module: any network.
         objectives: entries in a ray, J.
-        how: ``"auto"``: ``"film"`` where the network has blocks, normalisation, hidden layers or
-            embeddings to put it after, else ``"input"``; ``"film"``: a scale and a shift after each
-            block, and weights that move with the ray by its `rank`; ``"input"``: beside the input,
-            in the layer it enters, `concat` where that is linear and `transposed_conv` where it is
-            a 2d convolution; any other name of a conditioning, or `package.module:Class`; the
-            preset's if `None`.
+        how: ``"auto"``: ``"film"``, or a sentence where it finds no layer; ``"film"``: a scale and
+            a shift after each block, and weights that move with the ray by its `rank`; ``"input"``:
+            beside the input, in the layer it enters, `concat` where that is linear and
+            `transposed_conv` where it is a 2d convolution; any other name of a conditioning, or
+            `package.module:Class`; the preset's if `None`.
         layer: the dotted name of the layer the ray enters; for ``"film"`` one or several; found
             by itself if `None`.
         norm: what becomes of batch normalisation, whose statistics mix samples under all rays:
@@ -75,7 +74,8 @@ def condition(
     how = CONDITIONINGS[preset] if how is None else how
     _check_network(module)
     if how == "auto":
-        how = _choose_conditioning(module, layer)
+        _check_blocks(module, layer)
+        how = "film"
     if how == "input":
         how, layer = _choose_by_layer(module, layer)
     elif ":" not in how and how not in registry.names(SUBPACKAGE):
@@ -119,10 +119,10 @@ def _check_network(module: object) -> None:
         )
 
 
-def _choose_conditioning(module: nn.Module, layer: str | Sequence[str] | None) -> str:
-    """Return ``"film"`` if a network has blocks to scale and shift, else ``"input"``."""
+def _check_blocks(module: nn.Module, layer: str | Sequence[str] | None) -> None:
+    """Raise if a network has no layers that `film` can condition."""
     if layer is not None or find_blocks(module):
-        return "film"
+        return
     if not has_weights(module):
         raise ConfigurationError(
             f"a conditioned network needs weights, found none in {type(module).__name__}: "
@@ -136,7 +136,11 @@ def _choose_conditioning(module: nn.Module, layer: str | Sequence[str] | None) -
             "network first and quantise it afterwards, or keep its last two "
             "layers in floating point"
         )
-    return "input"
+    raise ConfigurationError(
+        f"{type(module).__name__} calls no linear layer, convolution, recurrent layer or wide "
+        'embedding that a ray could change: use how="hypernet", which computes all weights from '
+        "the ray"
+    )
 
 
 def _choose_by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tuple[str, str]:

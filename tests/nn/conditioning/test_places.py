@@ -1,6 +1,8 @@
 """Where a ray enters: what `auto` picks, what is tried out, what is refused and why."""
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from torch import Tensor, nn
 
 from paretocosmos import condition
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.conditioning import Concat, Film, InjectedConditioning, TransposedConv
+from paretocosmos.nn.conditioning import Film
 
 RAYS = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
 
@@ -159,25 +161,124 @@ def test_a_network_of_halves_takes_rays_in_full(how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("network", "kind", "places"),
+    ("network", "places"),
     [
-        (nn.Linear(3, 2), Concat, ("",)),
-        (nn.Conv2d(3, 2, 3), TransposedConv, ("",)),
-        (nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)), Film, ("0",)),
-        (nn.Sequential(nn.Embedding(5, 3), nn.Flatten(), nn.Linear(6, 2)), Film, ("0",)),
-        (nn.LSTM(3, 4), Film, ("",)),
+        (nn.Linear(3, 2), ("",)),
+        (nn.Conv2d(3, 2, 3), ("",)),
+        (nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)), ("0",)),
+        (nn.Sequential(nn.Embedding(5, 3), nn.Flatten(), nn.Linear(6, 2)), ("0",)),
+        (nn.LSTM(3, 4), ("",)),
     ],
 )
-def test_what_auto_picks(network: nn.Module, kind: type, places: tuple[str, ...]) -> None:
-    model = condition(network, 2, settings={"rank": 0} if kind is Film else {})
-    assert type(model) is kind
-    assert isinstance(model, InjectedConditioning)
+def test_what_auto_picks(network: nn.Module, places: tuple[str, ...]) -> None:
+    model = condition(network, 2, settings={"rank": 0})
+    assert isinstance(model, Film)
     assert model.places == places
 
 
-def test_a_network_without_weights_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="none in ReLU"):
-        condition(nn.ReLU(), 2)
+class TiedAutoencoder(nn.Module):
+    """One layer, which encodes, and decodes transposed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encode = nn.Linear(4, 4)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return F.linear(self.encode(inputs), self.encode.weight.T)
+
+
+@pytest.mark.parametrize("build", [partial(nn.Linear, 4, 4), TiedAutoencoder])
+def test_a_network_of_one_layer_gets_the_whole_front(build: Callable[[], nn.Module]) -> None:
+    model = condition(build(), 2)
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(128, 4, generator=generator)
+    targets = torch.stack([inputs, -inputs])  # no shift goes from one to the other
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, total_iters=500)
+    for _ in range(500):
+        share = torch.rand(1, generator=generator)
+        ray = torch.cat([share, 1 - share])
+        losses = (model(inputs, ray) - targets).square().mean(dim=(1, 2))
+        optimizer.zero_grad()
+        (ray * losses).sum().backward()
+        optimizer.step()
+        schedule.step()
+    for share in (0.1, 0.5, 0.9):
+        # the weighted sum is smallest at the weighted mean of the targets
+        expected = (2 * share - 1) * inputs
+        outputs = model(inputs, torch.tensor([share, 1 - share]))
+        assert (outputs - expected).square().mean() < 0.02
+
+
+@pytest.mark.parametrize(
+    ("network", "says"),
+    [(nn.ReLU(), "none in ReLU"), (nn.Embedding(4, 1), 'Embedding .*how="hypernet"')],
+)
+def test_a_network_without_layers_for_a_ray_is_refused(network: nn.Module, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        condition(network, 2)
+
+
+class Expert(nn.Module):
+    """A tower that ends in one output; `self` may have another name."""
+
+    def __init__(self, activation: nn.Module) -> None:
+        super().__init__()
+        self.hidden, self.score, self.activation = nn.Linear(4, 8), nn.Linear(8, 1), activation
+
+    def forward(module, inputs: Tensor) -> Tensor:  # noqa: N805
+        score = module.score(module.hidden(inputs).relu())
+        out: Tensor = module.activation(score)
+        return out
+
+
+class Gated(nn.Module):
+    """A block whose last layer of one output multiplies all its channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix, self.gate = nn.Linear(4, 4), nn.Linear(4, 1)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        out: Tensor = self.mix(inputs) * self.gate(inputs).sigmoid()
+        return out
+
+
+class Mixture(nn.Module):
+    """Experts weighted by a gate, towers side by side, or an ensemble."""
+
+    def __init__(self, experts: list[nn.Module], join: str) -> None:
+        super().__init__()
+        self.experts, self.gate = nn.ModuleList(experts), nn.Linear(4, len(experts))
+        self.join = join
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        scores = torch.stack([expert(inputs) for expert in self.experts], dim=1)
+        if self.join == "gate":
+            return (scores * self.gate(inputs).softmax(dim=1).unsqueeze(2)).sum(dim=1)
+        return scores.flatten(1) if self.join == "towers" else scores.mean(dim=1)
+
+
+def _sequence() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1), nn.Sigmoid())
+
+
+@pytest.mark.parametrize("join", ["gate", "towers", "mean"])
+@pytest.mark.parametrize(
+    "make_expert", [_sequence, Gated, lambda: Expert(nn.Identity()), lambda: Expert(nn.Sigmoid())]
+)
+@pytest.mark.parametrize("rank", [0, 1])
+def test_mixtures_of_networks_with_one_output(
+    make_expert: Any, join: str, rank: int, nudge: Any
+) -> None:
+    network = Mixture([make_expert() for _ in range(3)], join)
+    model = condition(network, 2, settings={"rank": rank})
+    inputs = torch.randn(6, 4)
+    torch.testing.assert_close(model(inputs, RAYS), network(inputs))
+    nudge(model)
+    alone = [model(inputs, ray)[2 * at : 2 * at + 2] for at, ray in enumerate(RAYS)]
+    torch.testing.assert_close(model(inputs, RAYS), torch.cat(alone))
+    assert not torch.allclose(model(inputs, RAYS[0]), model(inputs, RAYS[1]))
 
 
 def test_what_is_named_before_an_int8_layer_is_refused() -> None:

@@ -9,6 +9,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.conditioning.base import find_heads, is_inside
 from paretocosmos.nn.conditioning.layer_types import (
     OPAQUE,
+    count_channels,
     find_end_layer,
     get_base_layer,
     has_weight_matrix,
@@ -90,7 +91,8 @@ def find_blocks(network: nn.Module) -> list[str]:
     Repeated blocks (residual stages, transformer layers), the outermost; where there are none,
     normalisation layers; where there are none, the hidden layers: convolutions, linear and
     recurrent ones, or what a convolution is activated and pooled in; where there are none,
-    embeddings. None of them before a layer that passes no gradients back.
+    embeddings; where there are none, the one layer. None of them before a layer that passes no
+    gradients back.
     """
     heads = find_heads(network)
     leaves = list(iter_leaves(network))
@@ -117,7 +119,8 @@ def find_blocks(network: nn.Module) -> list[str]:
     blocks = list(dict.fromkeys(_find_activation_block(network, name) for name in hidden))
     tables = [name for name, module in leaves if isinstance(module, nn.Embedding | nn.EmbeddingBag)]
     # embeddings of width 1 are weights of a linear model, with no features to scale
-    return blocks or [n for n in drop_heads(tables) if network.get_submodule(n).embedding_dim != 1]
+    wide = [n for n in drop_heads(tables) if network.get_submodule(n).embedding_dim != 1]
+    return blocks or wide or ([] if ends_quantized(network) else layers[-1:])
 
 
 def _drop_before_quantized(network: nn.Module, names: list[str]) -> list[str]:
@@ -214,7 +217,9 @@ def _is_composite_block(module: nn.Module) -> bool:
     opaque = isinstance(module, StandIn) or (is_closed(module) and not isinstance(module, BLOCKS))
     if opaque or isinstance(module, nn.ModuleList | nn.ModuleDict):
         return False
-    return next(module.children(), None) is not None and find_end_layer(module) is not None
+    end = None if next(module.children(), None) is None else find_end_layer(module)
+    # one channel is an output, as of an expert or a tower: what is to be scaled lies inside
+    return end is not None and count_channels(end) != 1
 
 
 def _iter_modules(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:

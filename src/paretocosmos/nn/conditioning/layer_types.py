@@ -121,10 +121,10 @@ def find_width(module: nn.Module) -> Width | None:
     If that is not certain, those of the last layer in its source.
     """
     layers = [get_base_layer(submodule) for submodule in _iter_parts(module)]
-    with_channels = [layer for layer in layers if _count_channels(layer) is not None]
+    with_channels = [layer for layer in layers if count_channels(layer) is not None]
     weighted = [layer for layer in with_channels if is_weighted_layer(layer)] or with_channels
     ends = find_end_layer(module) or next(reversed(weighted), None)
-    channels = None if ends is None else _count_channels(ends)
+    channels = None if ends is None else count_channels(ends)
     if ends is None or channels is None:
         return None
     # a block of images may end in a layer that also serves sequences, such as a LayerNorm
@@ -142,18 +142,19 @@ def find_end_layer(module: nn.Module) -> nn.Module | None:
     where a child concatenates, it is the normalisation layer after that.
     """
     base = get_base_layer(module)
-    if _count_channels(base) is not None:
+    if count_channels(base) is not None:
         return base
     if returns_concatenation(module):
         return None
     norm = None
-    for child in reversed(list(module.children())):
-        if all(_count_channels(get_base_layer(layer)) is None for layer in _iter_parts(child)):
+    for name, child in reversed(list(module.named_children())):
+        if all(count_channels(get_base_layer(layer)) is None for layer in _iter_parts(child)):
             continue
         end = find_end_layer(child)
         if end is None:  # a concatenation: only a norm after it would know the sum
             return norm
-        if _count_channels(end) == 1:  # a gate, which all channels are multiplied by
+        # a gate, which all channels are multiplied by, unless its outputs are the module's
+        if count_channels(end) == 1 and not _returns_outputs_of(module, name):
             continue
         if is_weighted_layer(end):
             return end
@@ -169,7 +170,7 @@ def _iter_parts(module: nn.Module) -> Iterator[nn.Module]:
             yield from _iter_parts(submodule)
 
 
-def _count_channels(layer: nn.Module) -> int | None:
+def count_channels(layer: nn.Module) -> int | None:
     """Return the number of channels that a layer gives, if it is known."""
     if isinstance(layer, nn.Linear):
         return layer.out_features
@@ -221,16 +222,36 @@ def get_method_sources(kind: type) -> str:
 
 def returns_concatenation(module: nn.Module) -> bool:
     """Return True if a module gives a concatenation, a list or a dictionary."""
+    return _read_returns(type(module), _get_forward_name(module))
+
+
+def _returns_outputs_of(module: nn.Module, name: str) -> bool:
+    """Return True if a module gives what one of its children gives, perhaps activated."""
+    if isinstance(module, nn.Sequential):
+        return True  # the child is the last with weights
+    children = module.named_children()
+    passing = frozenset(n for n, child in children if next(child.parameters(), None) is None)
+    return _read_returns(type(module), _get_forward_name(module), name, passing)
+
+
+def _get_forward_name(module: nn.Module) -> str:
     # `self.forward = self._slow_forward` in a constructor shows in the instance only
     forward: Any = vars(module).get("forward")  # another method, chosen by the constructor
-    chosen = forward.__name__ if getattr(forward, "__self__", None) is module else "forward"
-    kind: Any = type(module)
-    return _method_concatenates(kind, chosen)
+    return forward.__name__ if getattr(forward, "__self__", None) is module else "forward"
 
 
 @cache
-def _method_concatenates(kind: type, method: str) -> bool:
-    """Return True if a method of a class returns a concatenation."""
+def _read_returns(
+    kind: Any, method: str, child: str = "", passing: frozenset[str] = frozenset()
+) -> bool:
+    """Return True if a method of a class returns a concatenation, or what a child gives.
+
+    Args:
+        kind: the class.
+        method: the method's name.
+        child: the attribute of `self` that is looked for instead of concatenations.
+        passing: attributes of `self` that keep channels as they are.
+    """
     function: Any = getattr(kind, method, None)
     if function is None or kind.__module__.startswith("torch.nn."):
         return False
@@ -238,63 +259,72 @@ def _method_concatenates(kind: type, method: str) -> bool:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
         return False
-    visitor = _ConcatenationVisitor(kind, method)
+    visitor = _ReturnVisitor(kind, method, child, passing)
     visitor.visit(tree)
     return visitor.returned
 
 
-class _ConcatenationVisitor(ast.NodeVisitor):
-    """Reads a method statement by statement, and tracks which names hold concatenations."""
+class _ReturnVisitor(ast.NodeVisitor):
+    """Reads a method statement by statement, and tracks which names hold what is looked for."""
 
-    def __init__(self, kind: type, method: str) -> None:
-        self._kind, self._method = kind, method
-        self._concatenations: set[str] = set()
+    def __init__(self, kind: type, method: str, child: str, passing: frozenset[str]) -> None:
+        self._kind, self._method, self._child, self._passing = kind, method, child, passing
+        self._names: set[str] = set()
+        self._self = "self"
         self.returned = False
 
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        if node.name == self._method and node.args.args:
+            self._self = node.args.args[0].arg
+        self.generic_visit(node)
+
     def visit_Assign(self, node: ast.Assign) -> None:
-        joined = self._is_concatenation(node.value)
         for target in node.targets:
-            if isinstance(target, ast.Name):
-                (self._concatenations.add if joined else self._concatenations.discard)(target.id)
+            self._track(target, node.value)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if isinstance(node.target, ast.Name) and node.value is not None:
-            joined = self._is_concatenation(node.value)
-            (self._concatenations.add if joined else self._concatenations.discard)(node.target.id)
+        if node.value is not None:
+            self._track(node.target, node.value)
 
     def visit_Return(self, node: ast.Return) -> None:
-        self.returned |= node.value is not None and self._is_concatenation(node.value)
+        self.returned |= node.value is not None and self._matches(node.value)
 
-    def _is_concatenation(self, value: ast.expr) -> bool:
-        """Return True if an expression is a concatenation that no later layer consumes."""
+    def _track(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            (self._names.add if self._matches(value) else self._names.discard)(target.id)
+
+    def _matches(self, value: ast.expr) -> bool:
+        """Return True if an expression is what is looked for, and no later layer consumes it."""
         if isinstance(value, CONTAINERS):
-            return True
+            return not self._child
         if isinstance(value, ast.Name):
-            return value.id in self._concatenations
+            return value.id in self._names
         if isinstance(value, ast.Call):
-            return self._is_concatenating_call(value)
+            return self._is_matching_call(value)
         if isinstance(value, ast.Attribute | ast.Subscript):
-            return self._is_concatenation(value.value)
+            return self._matches(value.value)
         if isinstance(value, ast.IfExp):
-            return self._is_concatenation(value.body) or self._is_concatenation(value.orelse)
+            return self._matches(value.body) or self._matches(value.orelse)
         if isinstance(value, ast.Tuple):  # FiLM scales the first and passes the others on
-            return bool(value.elts) and self._is_concatenation(value.elts[0])
-        if isinstance(value, ast.BinOp):
-            return self._is_concatenation(value.left) or self._is_concatenation(value.right)
+            return bool(value.elts) and self._matches(value.elts[0])
+        if isinstance(value, ast.BinOp):  # a child's product with something else is a gate's
+            return not self._child and (self._matches(value.left) or self._matches(value.right))
         return False
 
-    def _is_concatenating_call(self, call: ast.Call) -> bool:
+    def _is_matching_call(self, call: ast.Call) -> bool:
         function = call.func
         name = function.attr if isinstance(function, ast.Attribute) else ""
         name = function.id if isinstance(function, ast.Name) else name
         if name in CONCATENATIONS:
-            return True
+            return not self._child
         on_self = isinstance(function, ast.Attribute) and (
-            isinstance(function.value, ast.Name) and function.value.id == "self"
+            isinstance(function.value, ast.Name) and function.value.id == self._self
         )
-        if on_self:  # a method is read too, but not one that calls itself; a layer consumes
+        if on_self and name not in self._passing:
+            # a method is read too, but not one that calls itself; a layer consumes
             is_method = callable(getattr(self._kind, name, None)) and name != self._method
-            return is_method and _method_concatenates(self._kind, name)
+            read = is_method and _read_returns(self._kind, name, self._child, self._passing)
+            return read or name == self._child
         # any other function, as in `torch.relu(torch.cat(...))` and `x.flatten()`, passes it on
         inner = [function.value] if isinstance(function, ast.Attribute) else []
-        return any(self._is_concatenation(node) for node in [*inner, *call.args])
+        return any(self._matches(node) for node in [*inner, *call.args])

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from paretocosmos.pareto.front import Front
     from paretocosmos.pareto.metrics import hypervolume
     from paretocosmos.pareto.rays import even_rays, sample_rays
-    from paretocosmos.pareto.scalarize import cosmos_loss
+    from paretocosmos.pareto.scalarize import cosmos_loss, tchebycheff_loss
     from paretocosmos.problems import Problem, load_problem
     from paretocosmos.problems.streams.problem import DataProblem
     from paretocosmos.problems.tables import TabularProblem
     from paretocosmos.runs.load import load, load_run
     from paretocosmos.runs.run import Run
     from paretocosmos.training.callbacks import Callback
+    from paretocosmos.training.compare import compare
     from paretocosmos.training.fit import fit
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Problem",
     "Run",
     "TabularProblem",
+    "compare",
     "condition",
     "cosmos_loss",
     "evaluate",
@@ -51,6 +53,7 @@ __all__ = [
     "load_problem",
     "load_run",
     "sample_rays",
+    "tchebycheff_loss",
 ]
 
 # Imported when they are first asked for: torch takes seconds, and the command line answers before.
@@ -71,8 +74,9 @@ _MODULES = {
     "problems.tables.problem": ("TabularProblem",),
     "pareto.rays": ("even_rays", "sample_rays"),
     "runs.run": ("Run",),
-    "pareto.scalarize": ("cosmos_loss",),
+    "pareto.scalarize": ("cosmos_loss", "tchebycheff_loss"),
     "training.callbacks": ("Callback",),
+    "training.compare": ("compare",),
     "training.fit": ("fit",),
 }
 _MODULE = {name: module for module, names in _MODULES.items() for name in names}

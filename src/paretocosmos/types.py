@@ -120,9 +120,10 @@ def map_tensors(function: Callable[..., Tensor], *tensors: Any) -> Any:
     return lead
 
 
-def first(tensors: Tensor | Mapping[str, Tensor]) -> Tensor:
-    """Return the tensor, or the first of a mapping: for its length or device."""
+def first(tensors: Any) -> Tensor:
+    """Return the tensor, or the first of a mapping or tuple: for its length or device."""
     if isinstance(tensors, Tensor):
         return tensors
-    # a mapping may hold other values, such as a network's `None`
-    return next(first(value) for value in tensors.values() if isinstance(value, Tensor | Mapping))
+    values = tensors.values() if isinstance(tensors, Mapping) else tensors
+    # there may be other values, such as a network's `None`
+    return next(first(v) for v in values if isinstance(v, Tensor | Mapping | list | tuple))

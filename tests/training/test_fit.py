@@ -386,7 +386,7 @@ def test_without_a_compiler_training_goes_on(
     monkeypatch.setattr(torch, "compile", missing)
     with pytest.warns(EngineWarning, match="compiled .*no C.. compiler") as told:
         run = train(engine="compiled")
-    assert len(told) == 1
+    assert [warning.category for warning in told].count(EngineWarning) == 1
     assert str(run.record["engine"]).startswith("eager: the step cannot be compiled (")
     assert _bytes(run) == _bytes(train(engine="eager"))
 
@@ -837,7 +837,7 @@ def test_the_options_of_fit_are_its_arguments() -> None:
     """The list for type checkers and the signature that people read are the same one."""
     arguments = get_type_hints(fit)
     options = get_type_hints(FitOptions)
-    own = {"problem", "seed", "seeds", "return"}
+    own = {"problem", "data", "losses", "seed", "seeds", "return"}
     assert options == {name: kind for name, kind in arguments.items() if name not in own}
     kinds = {parameter.kind for parameter in inspect.signature(fit).parameters.values()}
     assert kinds == {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}

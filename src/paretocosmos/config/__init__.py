@@ -16,6 +16,7 @@ from paretocosmos.config.settings import (
     get_paper_network,
     get_paper_settings,
     make_spec,
+    read_optimizer,
     split_settings,
 )
 
@@ -35,5 +36,6 @@ __all__ = [
     "make_plan",
     "make_spec",
     "pick_batch_size",
+    "read_optimizer",
     "split_settings",
 ]

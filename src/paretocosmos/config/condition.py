@@ -71,15 +71,8 @@ def condition(
     True
     """
     preset_settings = get_loop_settings(preset)  # also checks the name of the preset
-    how = CONDITIONINGS[preset] if how is None else how
     _check_network(module)
-    if how == "auto":
-        _check_blocks(module, layer)
-        how = "film"
-    if how == "input":
-        how, layer = _choose_by_layer(module, layer)
-    elif ":" not in how and how not in registry.names(SUBPACKAGE):
-        raise unknown("`how`", how, ["auto", "input", *registry.names(SUBPACKAGE)])
+    how, layer = choose_conditioning(module, CONDITIONINGS[preset] if how is None else how, layer)
     parameters = registry.parameters(registry.find(SUBPACKAGE, how))
     # zero=True: the first forward pass gives what the network gave before
     defaults = {"zero": True} | preset_settings
@@ -104,6 +97,26 @@ def condition(
             f"`how` must name a conditioning; `{how}` gives {type(built).__name__}"
         )
     return built
+
+
+def choose_conditioning(
+    module: nn.Module, how: str, layer: str | Sequence[str] | None = None
+) -> tuple[str, str | Sequence[str] | None]:
+    """Return the name of the conditioning for a network, and the layer, if it enters only one.
+
+    Args:
+        module: the network.
+        how: ``"auto"``, ``"input"`` or a name, as `condition` explains.
+        layer: the caller's.
+    """
+    if how == "auto":
+        _check_blocks(module, layer)
+        how = "film"
+    if how == "input":
+        return _choose_by_layer(module, layer)
+    if ":" not in how and how not in registry.names(SUBPACKAGE):
+        raise unknown("`how`", how, ["auto", "input", *registry.names(SUBPACKAGE)])
+    return how, layer
 
 
 def _check_network(module: object) -> None:

@@ -125,12 +125,14 @@ class Plan:
         untraceable = [thing for thing in self.step_components if not keeps_promise(thing)]
         untraceable += find_untraceable(self.model)
         if untraceable:
-            # each class once, in order
-            classes = dict.fromkeys(f"`{type(thing).__name__}`" for thing in untraceable)
-            names = " and ".join(classes)
+            # each class or function once, in order
+            functions = [getattr(thing, "function", type(thing)) for thing in untraceable]
+            names = " and ".join(
+                dict.fromkeys(f"`{getattr(f, '__name__', type(f).__name__)}`" for f in functions)
+            )
             return (
                 f"{names} may decide things in Python, which faster engines would freeze: if not, "
-                "declare `traceable = True` in the class"
+                "declare `traceable = True` in the class, or on the function"
             )
         for module in self.model.modules():
             if has_hooks(module, backward=True):
@@ -349,10 +351,12 @@ def find_untraceable(module: nn.Module) -> Iterator[nn.Module]:
 def find_third_party(thing: object) -> Iterator[object]:
     """Yield the objects of third-party classes, whose promise the tracing engine has to test.
 
-    These are the object itself, what it has `wrapped`, and the modules of a network; modules inside
-    a network of this package that declares something are covered by its declaration.
+    These are the object itself, what it has `wrapped`, an objective's `function`, and the modules
+    of a network; modules inside a network of this package that declares something are covered by
+    its declaration.
     """
-    inner = getattr(thing, "__dict__", {}).get("wrapped")
+    attributes = getattr(thing, "__dict__", {})
+    inner = attributes.get("wrapped", attributes.get("function"))
     if inner is not None:
         yield from find_third_party(inner)
     if not _is_first_party(thing):

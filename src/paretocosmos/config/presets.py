@@ -9,8 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch import nn
-
 from paretocosmos.config.settings import get_paper_network, get_paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import PRESETS
@@ -146,25 +144,20 @@ def choose_method(
     return "linear" if plain else METHODS[preset]
 
 
-def choose_network(
-    preset: str, problem: Problem, method: object, backbone: str | nn.Module | None = None
-) -> dict[str, str]:
+def choose_network(preset: str, problem: Problem, method: object) -> dict[str, str]:
     """Return the names of the backbone and the conditioning for a problem.
 
     Args:
         preset: the name of the preset.
         problem: the problem; its inputs' shape decides, unless the paper names a backbone for it.
         method: the method, or its name.
-        backbone: the caller's.
     """
     names = dict(NETWORKS[preset].get(len(problem.input_shape), {}))
     # the encoding of `tabular` has steps: a plain network is better for numbers that follow others
     # in a straight line
     if preset == "default" and problem.tabular and not _predicts_numbers(problem):
         names["backbone"] = "tabular"
-        # the adjustment needs a group head, which a network of the caller does not have
-        adjustable = method == "linear" and not isinstance(backbone, nn.Module)
-        if adjustable and find_rate_gap(problem) is not None:
+        if method == "linear" and find_rate_gap(problem) is not None:
             names["conditioning"] = "fairness_adjustment"
     paper = get_paper_network(_get_paper_name(problem))
     names |= paper if preset == "paper" else {k: v for k, v in paper.items() if k == "backbone"}

@@ -1,13 +1,16 @@
 """`make_plan`: from a caller's arguments to a plan."""
 
+import copy
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
+import torch
 from torch import nn
 
 from paretocosmos import registry
+from paretocosmos.config.condition import choose_conditioning
 from paretocosmos.config.plan import (
     Plan,
     build_checked,
@@ -17,6 +20,7 @@ from paretocosmos.config.plan import (
     resolve_from_network,
 )
 from paretocosmos.config.presets import (
+    CONDITIONINGS,
     choose_method,
     choose_network,
     choose_preset,
@@ -35,12 +39,16 @@ from paretocosmos.config.settings import (
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.progress import status
 from paretocosmos.methods import Method
-from paretocosmos.nn.conditioning import Conditioning
-from paretocosmos.problems import Problem, load_problem, problem_name, samples_in
+from paretocosmos.nn.conditioning import Conditioning, list_networks
+from paretocosmos.nn.conditioning.layer_search import find_matrix_layers
+from paretocosmos.problems import Problem, load_problem, problem_name, samples_in, shares_of
 from paretocosmos.registry import Spec
 from paretocosmos.runtime.device import check_precision, resolve_device
 
 __all__ = ["PlanOptions", "make_plan"]
+
+# Samples from which a reference point is estimated.
+REFERENCE_SAMPLES = 1024
 
 
 class PlanOptions(TypedDict, total=False):
@@ -103,10 +111,14 @@ def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOption
         deterministic=options["deterministic"],
         precision=check_precision(options["precision"]),
     )
+    source = components.backbone if components.model is None else components.model
+    network = build_networks(components.problem, built_method, configuration, source)
+    if not components.problem.reference and training.reference is None:
+        training = dataclasses.replace(
+            training, reference=_estimate_reference(network, components.problem, seed)
+        )
     # a copy: the caller's problem keeps its own reference point
     loaded = _replace_reference(components.problem, training)
-    source = components.backbone if components.model is None else components.model
-    network = build_networks(loaded, built_method, configuration, source)
     if not any(p.requires_grad for p in network.parameters()):
         raise ConfigurationError(
             f"the network {type(network).__name__} has no trainable parameters: call its "
@@ -114,7 +126,7 @@ def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOption
         )
     # record the settings that the network was built with, not "as it likes"
     resolved = resolve_from_network(configuration.backbone, network)
-    configuration = dataclasses.replace(configuration, backbone=resolved)
+    configuration = dataclasses.replace(configuration, backbone=resolved, training=training)
     return Plan(loaded, built_method, network, configuration, device, source)
 
 
@@ -158,8 +170,10 @@ def _choose_components(
     if model is None:
         if conditioning is None and _has_fixed_rays(method, settings):
             conditioning = "none"  # each network has one ray, which it need not be told
-        if backbone is None or conditioning is None:
-            names = choose_network(preset, loaded, method, backbone)
+        if isinstance(backbone, nn.Module) and conditioning is None and preset == "default":
+            conditioning, _ = choose_conditioning(backbone, CONDITIONINGS[preset])
+        elif backbone is None or conditioning is None:
+            names = choose_network(preset, loaded, method)
             backbone = names["backbone"] if backbone is None else backbone
             conditioning = names["conditioning"] if conditioning is None else conditioning
         owners["conditioning"] = registry.find("conditioning", conditioning)
@@ -232,6 +246,9 @@ def _resolve_settings(
     # those of a network that starts with `zero` are to stay as they are
     if not isinstance(backbone, str) or {"zero", "conditioning.zero"} & user_settings.keys():
         preset_settings.pop("joined", None)
+    # a rank needs a matrix; a caller who asks for one gets an error from `film`
+    if isinstance(backbone, nn.Module) and not find_matrix_layers(backbone):
+        preset_settings.pop("rank", None)
     # lenient: a preset has settings for components that another choice has left out
     settings = split_settings(preset_settings, components.owners, lenient=True)
     # not lenient: a setting of the caller's that no component takes is a mistake
@@ -305,6 +322,29 @@ def _replace_reference(problem: Problem, training: Training) -> Problem:
             f"{len(training.reference)}"
         )
     return dataclasses.replace(problem, reference=training.reference)
+
+
+def _estimate_reference(network: nn.Module, problem: Problem, seed: int) -> tuple[float, ...]:
+    """Return four times the losses of the network with fresh weights, on some training samples.
+
+    A squared error of a fresh network, which is in the middle between the ends of a front, is a
+    quarter of what either end has.
+    """
+    fresh = copy.deepcopy(list_networks(network)[0]).eval()
+    parameter, losses = next(fresh.parameters()), list[float]()
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        for module in fresh.modules():
+            reset = getattr(module, "reset_parameters", None)
+            if callable(reset):
+                reset()
+        for objectives, batch in shares_of(problem, REFERENCE_SAMPLES):
+            inputs = problem.prepare(batch.inputs, parameter.dtype)
+            ray = torch.full((len(problem.objectives),), 1 / len(problem.objectives))
+            outputs = fresh(inputs, ray)
+            # the mean: a loss that is not one number is refused before the first step
+            losses += [float(o.loss(outputs, batch.targets).mean()) for o in objectives]
+    return tuple(loss + 3 * abs(loss) for loss in losses)
 
 
 def _select_settings(

@@ -15,6 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+import torch
 from annotated_types import Ge, Gt, Interval
 
 from paretocosmos import registry
@@ -134,6 +135,53 @@ class Training:
         if step < warmup:
             return (step + 1) / (warmup + 1)  # not 0 in the first step, which would be lost
         return (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
+
+
+# What this package's optimisers share with torch's of the same names; other values are refused.
+_SHARED: dict[str, dict[str, Any]] = {
+    "adam": {"betas": (0.9, 0.999), "eps": 1e-8, "amsgrad": False, "maximize": False},
+    "adamw": {"betas": (0.9, 0.999), "eps": 1e-8, "amsgrad": False, "maximize": False},
+    "sgd": {"momentum": 0.9, "dampening": 0, "nesterov": True, "maximize": False},
+}
+
+
+def read_optimizer(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with those that an optimiser of torch stands for; others override them.
+
+    >>> read_optimizer({"optimizer": torch.optim.Adam([torch.zeros(1)], lr=0.01)})
+    {'learning_rate': 0.01, 'weight_decay': 0.0, 'optimizer': 'adam'}
+    """
+    optimizer = settings.get("optimizer")
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        return dict(settings)
+    name = type(optimizer).__name__.lower()
+    shared = _SHARED.get(name)
+    way_out = "condition the network and train it in your own loop with `condition`"
+    if shared is None:
+        raise ConfigurationError(
+            f"`optimizer` must be Adam, AdamW or SGD, found {type(optimizer).__name__}: {way_out}"
+        )
+    rest = [key for key in optimizer.defaults if key not in ("lr", "weight_decay")]
+    for group in optimizer.param_groups:
+        changed = [key for key in rest if key in shared and group[key] != shared[key]]
+        changed += [k for k in ("lr", "weight_decay") if group[k] != optimizer.defaults[k]]
+        # torch's decay of SGD goes through the momentum, ours does not
+        if name == "sgd" and group["weight_decay"]:
+            changed.append("weight_decay")
+        if changed:
+            key = changed[0]
+            wanted = shared.get(key, 0 if name == "sgd" else optimizer.defaults[key])
+            raise ConfigurationError(
+                f"`optimizer` must have {key}={wanted} in all groups, found {group[key]}: set it "
+                f"so, or {way_out}"
+            )
+    defaults = optimizer.defaults
+    return {
+        "learning_rate": float(defaults["lr"]),
+        "weight_decay": float(defaults["weight_decay"]),
+        **settings,
+        "optimizer": name,
+    }
 
 
 def find_out_of_bounds(settings: object) -> Iterator[str]:

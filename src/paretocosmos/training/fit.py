@@ -14,13 +14,16 @@ from torch import nn
 from paretocosmos._version import __version__
 from paretocosmos.config.plan import Plan, check_seed
 from paretocosmos.config.resolve import PlanOptions, make_plan
+from paretocosmos.config.settings import read_optimizer
 from paretocosmos.errors import ConfigurationError, DataError, LostProcessError, RunError
 from paretocosmos.io.files import remove_leftovers
 from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
-from paretocosmos.nn.conditioning import list_networks
+from paretocosmos.nn.conditioning import Conditioning, list_networks
 from paretocosmos.problems import Problem
 from paretocosmos.problems.streams import explain_loader_error, reports_dead_worker
+from paretocosmos.problems.streams.losses import Loss
+from paretocosmos.problems.streams.problem import DataProblem
 from paretocosmos.runs.folders import (
     Job,
     choose_run_folders,
@@ -44,11 +47,15 @@ __all__ = ["FitOptions", "Progress", "ProgressCallback", "check_seeds", "fit", "
 # its machine may keep the files elsewhere; a hash of the data is compared instead.
 PER_PROCESS = ("device", "problem.settings.data")
 
+Losses = Sequence[Loss] | Mapping[str, Loss]
+
 
 class FitOptions(PlanOptions, total=False):
     """The options of `fit` apart from the problem and the seeds, each documented there."""
 
     epochs: int | None
+    lr: float | None
+    optimizer: str | torch.optim.Optimizer | None
     out: str | Path | None
     resume: bool
     engine: str
@@ -59,18 +66,32 @@ class FitOptions(PlanOptions, total=False):
 
 @overload
 def fit(
-    problem: str | Problem, *, seed: int = 1, seeds: None = None, **options: Unpack[FitOptions]
+    problem: str | Problem | nn.Module,
+    data: Any = None,
+    losses: Losses | None = None,
+    *,
+    seed: int = 1,
+    seeds: None = None,
+    **options: Unpack[FitOptions],
 ) -> Run: ...
 
 
 @overload
 def fit(
-    problem: str | Problem, *, seed: int = 1, seeds: Sequence[int], **options: Unpack[FitOptions]
+    problem: str | Problem | nn.Module,
+    data: Any = None,
+    losses: Losses | None = None,
+    *,
+    seed: int = 1,
+    seeds: Sequence[int],
+    **options: Unpack[FitOptions],
 ) -> list[Run]: ...
 
 
 def fit(
-    problem: str | Problem,
+    problem: str | Problem | nn.Module,
+    data: Any = None,
+    losses: Losses | None = None,
     *,
     preset: str | None = None,
     method: str | Method | None = None,
@@ -79,6 +100,8 @@ def fit(
     backbone: str | nn.Module | None = None,
     protocol: str | None = None,
     epochs: int | None = None,
+    lr: float | None = None,
+    optimizer: str | torch.optim.Optimizer | None = None,
     seed: int = 1,
     seeds: Sequence[int] | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -95,7 +118,10 @@ def fit(
     """Train one network for the whole front; or, with some methods, one for each of a few rays.
 
     Args:
-        problem: a problem, its name, or the path of a CSV file.
+        problem: a problem, its name, or the path of a CSV file; or your own network.
+        data: with your own network, its data: a dataset, a loader, a tuple of tensors, or a mapping
+            with ``"train"``, ``"val"`` and ``"test"``; as in `DataProblem.of`.
+        losses: likewise two or more functions of (outputs, target), torch's or your own.
         preset: ``"default"`` or ``"paper"``, the source of every setting that is not given; if
             `None`, the paper's under ``protocol="paper"``, else the default.
         method: a method or its name; or a name of the paper for a method with its conditioning,
@@ -105,6 +131,9 @@ def fit(
         backbone: a network that takes no ray, or a backbone's name; likewise.
         protocol: ``"clean"`` or ``"paper"``; the problem's default if `None`.
         epochs: passes over the data; the preset's if `None`.
+        lr: the largest learning rate; the preset's if `None`.
+        optimizer: ``"adam"``, ``"adamw"``, ``"sgd"``, or one of torch's, whose class, rate and
+            weight decay are taken; the preset's if `None`.
         seed: the seed of the weights, the shuffling and the rays.
         seeds: several seeds instead of `seed`: one run each, the same as it would be alone,
             trained together where that is faster and memory allows.
@@ -136,40 +165,68 @@ def fit(
     ('first', 'second')
     """
     listeners, (processes, device) = Listeners(callbacks), join_processes(device)
+    shortcuts = {"epochs": epochs, "learning_rate": lr, "optimizer": optimizer}
+    given = {name: value for name, value in shortcuts.items() if value is not None}
+    trained, model, backbone = _take_network(problem, data, losses, model, backbone)
+    options = PlanOptions(
+        preset=preset,
+        method=method,
+        model=model,
+        conditioning=conditioning,
+        backbone=backbone,
+        protocol=protocol,
+        settings=dict(settings or {}) | read_optimizer(given),
+        device=device,
+        deterministic=deterministic,
+        precision=precision,
+    )
 
     def make_plans() -> list[Plan]:
-        all_seeds = _resolve_seeds(seed, seeds)
-        lead = make_plan(
-            problem,
-            preset=preset,
-            method=method,
-            model=model,
-            conditioning=conditioning,
-            backbone=backbone,
-            protocol=protocol,
-            settings=dict(settings or {}) | ({} if epochs is None else {"epochs": epochs}),
-            seed=all_seeds[0],
-            device=device,
-            deterministic=deterministic,
-            precision=precision,
-        )
+        first, *others = _resolve_seeds(seed, seeds)
+        lead = make_plan(trained, seed=first, **options)
         check_engine(engine, lead.device)
-        return [lead, *(lead.for_seed(later) for later in all_seeds[1:])]
+        return [lead, *(lead.for_seed(other) for other in others)]
 
     with ExitStack() as locks, listeners:
         follow = locks.enter_context(follow_progress(progress, first=processes.first))
         plans = processes.together(make_plans)  # the first may download data for the others
         _check_agreement(processes, plans)
-        several = seeds is not None
-        jobs, stacks = _claim_jobs(locks, plans, processes, out, several=several, resume=resume)
+        jobs, stacks = _claim_jobs(
+            locks, plans, processes, out, several=seeds is not None, resume=resume
+        )
         runs = _load_others(jobs, stacks)
         for stack, listeners.progress in _add_progress(stacks, follow):
-            trained = _train_jobs(stack, engine, listeners, processes)
-            runs |= {run.record["seed"]: run for run in trained}
+            finished = _train_jobs(stack, engine, listeners, processes)
+            runs |= {run.record["seed"]: run for run in finished}
         ordered = [runs[plan.seed] for plan in plans]
         if report and processes.first:
             _update_pages(ordered, rewrite=bool(stacks))
     return ordered[0] if seeds is None else ordered
+
+
+def _take_network(
+    problem: str | Problem | nn.Module,
+    data: Any,
+    losses: Losses | None,
+    model: nn.Module | None,
+    backbone: str | nn.Module | None,
+) -> tuple[str | Problem, nn.Module | None, str | nn.Module | None]:
+    """Return the problem, the model and the backbone, whose network may come first."""
+    if not isinstance(problem, nn.Module):
+        if data is not None or losses is not None:
+            raise ConfigurationError(
+                "`data` and `losses` go with your own network, as in fit(network, data, losses), "
+                f"found {problem!r:.80}: leave them out"
+            )
+        return problem, model, backbone
+    if data is None or losses is None or model is not None or backbone is not None:
+        raise ConfigurationError(
+            "your own network needs `data` and `losses` beside it, and neither `model` nor "
+            "`backbone`: fit(network, data, losses)"
+        )
+    made = DataProblem.of(data, losses)
+    # a conditioned network takes the ray already
+    return (made, problem, None) if isinstance(problem, Conditioning) else (made, None, problem)
 
 
 def _claim_jobs(

@@ -1,6 +1,6 @@
 """A problem whose samples come from datasets and loaders."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from torch.utils.data import (
 from paretocosmos.errors import ConfigurationError, DataError, unknown
 from paretocosmos.problems.base import SPLITS, Problem, Source, Split, check_split, refuse_metrics
 from paretocosmos.problems.streams.fields import Fields, Keys, list_targets
+from paretocosmos.problems.streams.losses import Loss, make_objectives, split_data
 from paretocosmos.problems.streams.reading import ReadOptions
 from paretocosmos.problems.streams.sources import ByObjective, Indexed, Iterated, Length
 from paretocosmos.types import Batch, Inputs, first, map_tensors
@@ -212,7 +213,8 @@ class DataProblem(Problem):
     Attributes:
         name: the name of the problem in runs.
         objectives: the J objectives.
-        reference: ``[J]``, the point hypervolume is measured from: worse than any front.
+        reference: ``[J]``, the point hypervolume is measured from: worse than any front. Left
+            empty, `fit` takes four times the losses of the network with fresh weights.
         train: the data to train on; transforms of this dataset are for training only.
         val: the data to validate on.
         test: the data to test on.
@@ -242,6 +244,7 @@ class DataProblem(Problem):
     ((3,), 8)
     """
 
+    reference: tuple[float, ...] = ()
     train: Any = field(repr=False)
     val: Any = field(repr=False)
     test: Any = field(repr=False)
@@ -259,7 +262,7 @@ class DataProblem(Problem):
     """Sources that were made already, and splits in memory; a copy of the problem shares them."""
 
     def __post_init__(self) -> None:
-        if not self.objectives or len(self.reference) != len(self.objectives):
+        if not self.objectives or len(self.reference) not in (0, len(self.objectives)):
             raise ConfigurationError(
                 f"`reference` needs one number per objective, here {len(self.objectives)}; found "
                 f"{len(self.reference)}"
@@ -273,6 +276,25 @@ class DataProblem(Problem):
             self.source(name)
         if not self.input_shape:
             object.__setattr__(self, "input_shape", self._find_input_shape())
+
+    @classmethod
+    def of(
+        cls, data: Any, losses: Sequence[Loss] | Mapping[str, Loss], *, name: str = "data"
+    ) -> "DataProblem":
+        """Make a problem of data and loss functions; ``fit(network, data, losses)`` does.
+
+        Args:
+            data: a `Dataset`, a `DataLoader`, or a tuple of arrays or tensors, inputs first; a
+                tenth of it validates and a tenth tests. Or a mapping from ``"train"``, ``"val"``
+                and ``"test"`` to such data.
+            losses: a list of functions of (outputs, target), torch's or your own, or of objectives.
+                Where a sample has as many targets as there are losses, each loss has its own, in
+                their order, and so where a network gives as many outputs; else all have the same.
+                A mapping from names to losses finds targets and outputs by these names.
+            name: how runs call it.
+        """
+        splits = split_data(data)
+        return cls(name=name, objectives=make_objectives(losses, splits), **splits)
 
     def source(self, name: Split) -> Source | None:
         check_split(name)

@@ -146,14 +146,15 @@ _SHARED: dict[str, dict[str, Any]] = {
 
 
 def read_optimizer(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with those that an optimiser of torch stands for; others override them.
+    """Return the settings that are given, and those that an optimiser of torch stands for.
 
     >>> read_optimizer({"optimizer": torch.optim.Adam([torch.zeros(1)], lr=0.01)})
     {'learning_rate': 0.01, 'weight_decay': 0.0, 'optimizer': 'adam'}
     """
+    settings = {name: value for name, value in settings.items() if value is not None}
     optimizer = settings.get("optimizer")
     if not isinstance(optimizer, torch.optim.Optimizer):
-        return dict(settings)
+        return settings
     name = type(optimizer).__name__.lower()
     shared = _SHARED.get(name)
     way_out = "condition the network and train it in your own loop with `condition`"

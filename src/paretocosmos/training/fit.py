@@ -166,7 +166,6 @@ def fit(
     """
     listeners, (processes, device) = Listeners(callbacks), join_processes(device)
     shortcuts = {"epochs": epochs, "learning_rate": lr, "optimizer": optimizer}
-    given = {name: value for name, value in shortcuts.items() if value is not None}
     trained, model, backbone = _take_network(problem, data, losses, model, backbone)
     options = PlanOptions(
         preset=preset,
@@ -175,21 +174,17 @@ def fit(
         conditioning=conditioning,
         backbone=backbone,
         protocol=protocol,
-        settings=dict(settings or {}) | read_optimizer(given),
+        settings=dict(settings or {}) | read_optimizer(shortcuts),
         device=device,
         deterministic=deterministic,
         precision=precision,
     )
-
-    def make_plans() -> list[Plan]:
-        first, *others = _resolve_seeds(seed, seeds)
-        lead = make_plan(trained, seed=first, **options)
-        check_engine(engine, lead.device)
-        return [lead, *(lead.for_seed(other) for other in others)]
-
     with ExitStack() as locks, listeners:
         follow = locks.enter_context(follow_progress(progress, first=processes.first))
-        plans = processes.together(make_plans)  # the first may download data for the others
+        # the first may download data for the others
+        plans = processes.together(
+            lambda: _make_plans(trained, _resolve_seeds(seed, seeds), engine, options)
+        )
         _check_agreement(processes, plans)
         jobs, stacks = _claim_jobs(
             locks, plans, processes, out, several=seeds is not None, resume=resume
@@ -202,6 +197,14 @@ def fit(
         if report and processes.first:
             _update_pages(ordered, rewrite=bool(stacks))
     return ordered[0] if seeds is None else ordered
+
+
+def _make_plans(
+    problem: str | Problem, seeds: list[int], engine: str, options: PlanOptions
+) -> list[Plan]:
+    lead = make_plan(problem, seed=seeds[0], **options)
+    check_engine(engine, lead.device)
+    return [lead, *(lead.for_seed(seed) for seed in seeds[1:])]
 
 
 def _take_network(

@@ -67,12 +67,14 @@ def get_own_table() -> str:
 
 
 def write_own_model() -> Iterator[str]:
-    """The code and the first point of the front that it prints."""
-    weight, missing, spare, enough = map(float, read_output("own_model").splitlines()[2].split())
+    """The code, and what the limits cost."""
+    rows = [map(float, line.split()) for line in read_output("own_model").splitlines()[1:]]
+    costs = ", ".join(f"{missing:.2f} where {spare:.2f} are spare" for spare, missing in rows)
     yield from (fence(read_body("own_model"), "python"), "")
     yield (
-        f"This prints a front on data that the model has not seen: at weight {weight:.2f}, {missing:.2f} units are missing and {spare:.2f} are "
-        f"spare on average, and the stock is enough in {enough:.0%} of cases, as theory predicts ([the script](examples/own_model.py), three seconds)."
+        f"This trains once, draws the front and finds the least that is missing within each limit, on data that the choice has not seen: {costs}. "
+        "These points are on the exact front, which is known here ([the script](examples/own_model.py), a few seconds). "
+        "`condition(network, objectives=2)` is the network for a loop of your own."
     )
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import warnings
 from collections.abc import Callable
 from importlib.resources import files
@@ -15,6 +16,7 @@ import torch
 
 from paretocosmos import fit, load_problem
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.evaluation.rates import compute_gap_interval, compute_share_interval
 from paretocosmos.explorer import build_page_model
 from paretocosmos.explorer.network import describe_network
 from paretocosmos.explorer.serialize import serialize_page
@@ -123,7 +125,7 @@ def test_a_page_predicts_what_pytorch_predicts(
         with warnings.catch_warnings(action="ignore"):
             wanted = run.predict(rows, ray=ray)
         computed = np.array(predicted).reshape(wanted.shape)
-        np.testing.assert_allclose(computed, wanted, rtol=0, atol=1e-4 * scale)
+        np.testing.assert_allclose(computed, wanted, rtol=0, atol=1e-5 * scale)
         assert np.ptp(wanted) > 0.1 * scale  # rows differ
 
 
@@ -165,6 +167,94 @@ def test_a_case_of_ones_own(
             weight = read_weight(shown.page.locator("#case-flips").text_content())
             assert (predict(weight - 0.01) > 0.5) != (predict(weight + 0.01) > 0.5)
     assert flips > 0
+
+
+def count_by_hand(run: Run, rows: pd.DataFrame, ray: Any) -> dict[str, Any]:
+    """Return shares and gaps with their intervals, counted in pandas on what PyTorch predicts."""
+    with warnings.catch_warnings(action="ignore"):
+        chosen = run.predict(rows, ray=ray) > 0.5
+    people = pd.DataFrame(
+        {"chosen": chosen, "true": rows["rich"].to_numpy(), "sex": rows["sex"].to_numpy()}
+    )
+    people["wrong"] = people["chosen"] != people["true"]
+    kinds = {
+        "demographic_parity": (people, "chosen"),
+        "tpr_gap": (people[people["true"]], "chosen"),
+        "fpr_gap": (people[~people["true"]], "chosen"),
+        "accuracy_gap": (people, "wrong"),
+    }
+    counts: dict[str, Any] = {"accuracy": 1 - people["wrong"].mean()}
+    for name, (some, what) in kinds.items():
+        each = some.groupby("sex")[what].agg(["sum", "sum", "count"]).to_numpy().astype(float)
+        rates = each[:, 0] / each[:, 2]
+        shares = np.stack([rates, *compute_share_interval(rates, each[:, 2])], axis=-1)
+        ends = compute_gap_interval(each[None])
+        counts[name] = (shares, np.ptp(rates), np.array(ends))
+    return counts
+
+
+def test_rows_of_ones_own(
+    show: Callable[..., Any], train: Callable[..., Run], frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    run = train("rich", sensitive="sex")
+    rows = frame.sample(700, random_state=3)
+    rows.loc[rows.index[::50], "work"] = 'Elsewhere, "quoted"\nin two lines'
+    path = tmp_path / "my rows.csv"
+    rows.drop(columns=["score", "pay"]).to_csv(path, index=False)
+    shown = show(build_page_model([run]))
+    shown.page.set_input_files("#own-open", path)
+    shown.until(lambda: "were counted" in shown.text("#own-note"))
+    assert "the “work” of 14 rows" in shown.text("#own-note")
+    assert "on your rows" in shown.text("#decision-title")
+    for place in (0, 7, 24):
+        ray = run.front_val.rays[place]
+        shown.page.evaluate(f"location.hash = 'ray={ray[0]},{ray[1]}&set=1&split=own'")
+        shown.settle()
+        shown.settle()
+        assert shown.ray() == pytest.approx(ray, abs=1e-4)
+        counts = count_by_hand(run, rows, list(ray))
+        cells = shown.page.locator("#own-table tbody td:nth-child(3)").all_text_contents()
+        gaps = shown.page.locator("#outcomes .gap").all_text_contents()
+        # what is traded leads; wrong answers end with the groups, after those of all
+        order = ("tpr_gap", "demographic_parity", "fpr_gap", "accuracy_gap")
+        first = 0
+        for name, told in zip(order, gaps, strict=True):
+            shares, gap, ends = counts[name]
+            first += name == "accuracy_gap"
+            for cell, wanted in zip(cells[first:], shares, strict=False):
+                assert read_numbers(cell) == pytest.approx(100 * wanted, abs=0.051)
+            first += len(shares)
+            assert read_numbers(told) == pytest.approx(100 * np.array([gap, *ends]), abs=0.051)
+        assert shown.numbers("accuracy")[-1] == pytest.approx(counts["accuracy"], abs=6e-5)
+        assert shown.numbers("tpr gap")[-1] == pytest.approx(counts["tpr_gap"][1], abs=6e-5)
+
+
+def read_numbers(text: str) -> list[float]:
+    return [float(number) for number in re.findall(r"\d+\.\d+", text)]
+
+
+def test_a_file_that_does_not_fit_is_refused(
+    show: Callable[..., Any], train: Callable[..., Run], tmp_path: Path
+) -> None:
+    shown = show(build_page_model([train("rich", sensitive="sex", preset="paper")]))
+    before = shown.text("#lead")
+    for content, said in {
+        "age;wage\n1;2\n": "lacks columns that the network reads: “work”",
+        "age,wage,work\n": "no rows below its header",
+        "age,wage,work\n1,2,3,4\n": "Row 1 of the file has more fields",
+        'age,wage,work\n1,2,"State\n': "Line 2 of the file cannot be read",
+        "age,age\n1,2\n": "two columns with the name “age”",
+    }.items():
+        (tmp_path / "rows.csv").write_text(content)
+        shown.page.set_input_files("#own-open", tmp_path / "rows.csv")
+        shown.until(lambda said=said: said in shown.text("#own-note"))
+        assert shown.text("#lead") == before
+    # without answers and groups, what remains is who is chosen
+    (tmp_path / "rows.csv").write_text("work,wage,age\nState,50000,\nOther,n/a,forty\n")
+    shown.page.set_input_files("#own-open", tmp_path / "rows.csv")
+    shown.until(lambda: "2 rows of rows.csv were counted" in shown.text("#own-note"))
+    for said in ("1 cell of “age” cannot be read", "column “rich”", "column “sex”"):
+        assert said in shown.text("#own-note")
 
 
 def test_names_of_columns_are_text(show: Callable[..., Any], train: Callable[..., Run]) -> None:

@@ -84,7 +84,14 @@ def _serialize_words(words: Words) -> dict[str, Any]:
                 "larger": outcome.larger,
                 "lead": outcome.lead,
                 "cells": [
-                    {"who": c.who, "sentence": c.sentence, "group": c.group} for c in outcome.cells
+                    {
+                        "who": c.who,
+                        "sentence": c.sentence,
+                        "group": c.group,
+                        "true_classes": list(c.true_classes),
+                        "counted": c.counted,
+                    }
+                    for c in outcome.cells
                 ],
             }
             for outcome in words.outcomes
@@ -252,20 +259,10 @@ def _to_text(value: Any) -> Any:
 MAX_BYTES = 6_000_000
 # Joined in this order into one script: a file may use what the files before it define.
 SCRIPTS = (
-    *(
-        "logic.js",
-        "network.js",
-        "dom.js",
-        "data.js",
-        "words.js",
-        "state.js",
-        "plot.js",
-        "window.js",
-        "plane.js",
-    ),
-    *("space.js", "lines.js", "chart.js", "bounds.js", "consequences.js", "cost.js", "pins.js"),
-    *("preference.js", "point.js", "answers.js", "samples.js", "case.js", "code.js", "exports.js"),
-    *("record.js", "rays.js", "about.js", "main.js"),
+    *("logic.js", "network.js", "rows.js", "dom.js", "data.js", "words.js", "state.js", "plot.js"),
+    *("window.js", "plane.js", "space.js", "lines.js", "chart.js", "bounds.js", "consequences.js"),
+    *("cost.js", "pins.js", "preference.js", "point.js", "answers.js", "samples.js", "case.js"),
+    *("own.js", "code.js", "exports.js", "record.js", "rays.js", "about.js", "main.js"),
 )
 
 

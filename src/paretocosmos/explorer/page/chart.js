@@ -165,6 +165,10 @@ const describe = () => {
 };
 
 // ---- what is shown ----
+const showSplits = () => segments("split", splits.map((split) => [split, splitName(split)]), state.split, (split) => {
+  state.split = split;
+  changed("view", "ray");
+});
 const setUpChart = () => {
   $("axes").hidden = state.view !== "plane";
   // as Back has it
@@ -183,10 +187,7 @@ const setUpChart = () => {
     $("axes").hidden = kind !== "plane";
     changed("view");
   });
-  segments("split", splits.map((split) => [split, splitName(split)]), state.split, (split) => {
-    state.split = split;
-    changed("view", "ray");
-  });
+  showSplits();
   $("legend").hidden = runs.length < 2;
   for (const run of runs) {
     const box = make("input", { type: "checkbox" });

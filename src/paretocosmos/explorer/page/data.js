@@ -54,4 +54,4 @@ const splits = [...new Set(runs.flatMap((run) => run.fronts.map((front) => front
 const choosingSplit = splits.includes("val") ? "val" : splits[0];
 // What a choice is worth is read from the test data, by which nothing was chosen.
 const lastSplit = splits.includes("test") ? "test" : splits[splits.length - 1];
-const dataName = (split) => `${splitName(split).toLowerCase()} data`;
+const dataName = (split) => `${splitName(split).toLowerCase()}${split === "own" ? "" : " data"}`;

@@ -9,7 +9,7 @@ const fill = (node, attributes, children) => {
 const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 const draw = (tag, attributes, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const nice = (name) => String(name).replaceAll("_", " ");
-const splitName = (split) => ({ val: "Validation", test: "Test", train: "Train" }[split] ?? split);
+const splitName = (split) => ({ val: "Validation", test: "Test", train: "Train", own: "Your rows" }[split] ?? split);
 const named = (value) => (isGroup(value) ? value.name : value);
 const isGroup = (value) => value !== null && typeof value === "object";
 // Touches the page only where something changed: reading is cheap, laying out is not.

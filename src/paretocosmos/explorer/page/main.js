@@ -14,6 +14,7 @@ setUpChart();
 setUpPreference();
 setUpCode();
 setUpCase();
+setUpOwn();
 setUpExports();
 setUpAbout();
 setUpPins();

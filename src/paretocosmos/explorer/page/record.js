@@ -69,10 +69,10 @@ const setUpRecord = () => {
   $("record-json").addEventListener("click", () => save(new Blob([`${JSON.stringify(decision(), null, 1)}\n`], { type: "application/json" }), fileName("json")));
   for (const key of written) $(`record-${key}`).addEventListener("input", (event) => { state[key] = event.target.value; changed("record"); });
   addEventListener("beforeprint", showRecord);
-  $("record-open").addEventListener("change", async (event) => {
-    const [file] = event.target.files;
+  $("record-open").addEventListener("change", (event) => {
+    const files = [...event.target.files];
     event.target.value = ""; // the same file may be opened again
-    if (file) openRecord(await file.text());
+    if (files.length) openRecords(files);
   });
 };
 // A record is untrusted text: what it names must be on this page, and its numbers must be numbers.
@@ -104,6 +104,7 @@ const openRecord = (text) => {
   state.touched = made.decided !== false;
   changed(...KINDS);
 };
+const openRecords = async ([file]) => openRecord(await file.text());
 const showFields = () => {
   for (const key of written) if ($(`record-${key}`).value !== state[key]) $(`record-${key}`).value = state[key];
 };

@@ -33,6 +33,7 @@ const rowsIn = (split) => {
   return `${size}${words.rows}`;
 };
 const whose = (split) => {
+  if (split === "own") return "of your file";
   if (split === choosingSplit) return "held back from training and used for choosing";
   return split === "train" ? "used for training" : "used neither for training nor for choosing";
 };

@@ -64,18 +64,19 @@ def sample_rays(
     return draws.softmax(dim=1).float()
 
 
-def even_rays(count: int, objectives: int, *, seed: int = 0, ends: bool = False) -> Tensor:
+def even_rays(count: int, objectives: int, *, ends: bool = False) -> Tensor:
     """Return rays spread evenly, for evaluating a front.
 
     Two objectives: equal angles from 0.1 to pi/2 - 0.1, as in the paper. Three: a Fibonacci lattice
-    on the positive octant of the sphere. More: points of the simplex pushed apart (Riesz energy)
-    from a seeded draw, a tenth of the way towards the centre.
+    on the positive octant of the sphere. More: a fixed stratified draw from the Dirichlet
+    distribution of parameter 0.5, near corners and near the centre; rays as far from each other as
+    possible would all lie at the edges there.
 
     Args:
         count: how many rays, N.
         objectives: entries in a ray, J.
-        seed: where the points for more than three objectives start.
-        ends: begin and end at the corners of the simplex; else stop short of them, as the paper's.
+        ends: include the corners of the simplex, and for more than three objectives its centre;
+            else stop short of the corners, as the paper's.
 
     Returns:
         Rays ``[N, J]`` in float32, each summing to one.
@@ -94,27 +95,28 @@ def even_rays(count: int, objectives: int, *, seed: int = 0, ends: bool = False)
     if count == 1:
         return torch.full((1, objectives), 1 / objectives)
     if ends:
-        return _spread_to_corners(count, objectives, seed)
+        return _spread_to_corners(count, objectives)
     if objectives == 2:
         angles = torch.linspace(MARGIN, math.pi / 2 - MARGIN, count, dtype=torch.float64)
         points = torch.stack([angles.cos(), angles.sin()], dim=1)
     elif objectives == 3:
         points = _spread_on_octant(count)
     else:
-        points = 0.9 * _minimise_energy(count, objectives, seed) + 0.1 / objectives
+        generator = torch.Generator().manual_seed(0)
+        points = stratified_rays(1, count, objectives, alpha=0.5, generator=generator).double()
     return (points / points.sum(dim=1, keepdim=True)).float()
 
 
-def _spread_to_corners(count: int, objectives: int, seed: int) -> Tensor:
-    """Return even rays whose outermost are the corners of the simplex."""
+def _spread_to_corners(count: int, objectives: int) -> Tensor:
+    """Return even rays, of which the corners of the simplex are the first and the last."""
     if objectives == 2:
         weights = torch.linspace(1, 0, count)
         return torch.stack([weights, 1 - weights], dim=1)
-    corners = torch.eye(objectives)[:count]
-    inner = count - len(corners)
-    if inner < 1:
-        return corners
-    return torch.cat([corners, even_rays(inner, objectives, seed=seed)])
+    # the lattice of three objectives comes close to the centre anyway
+    centre = torch.full((int(objectives > 3), objectives), 1 / objectives)
+    fixed = torch.cat([torch.eye(objectives), centre])[:count]
+    inner = count - len(fixed)
+    return torch.cat([fixed, even_rays(inner, objectives)]) if inner else fixed
 
 
 Rays = Tensor | np.ndarray | Sequence[object] | Mapping[str, float]
@@ -237,24 +239,6 @@ def _spread_on_octant(count: int) -> Tensor:
     azimuth = ((index + 0.5) * (math.sqrt(5) - 1) / 2 % 1) * math.pi / 2
     radius = (1 - height**2).sqrt()
     return torch.stack([radius * azimuth.cos(), radius * azimuth.sin(), height], dim=1)
-
-
-@cache  # some tenths of a second
-def _minimise_energy(count: int, objectives: int, seed: int, steps: int = 300) -> Tensor:
-    """Minimise the Riesz energy of points on the simplex (Blank, Deb et al. 2021)."""
-    start = sample_rays(count, objectives, generator=seed).double().clamp_min(1e-3).log()
-    with torch.enable_grad():
-        logits = start.requires_grad_()
-        optimiser = torch.optim.Adam([logits], lr=0.05)
-        for _ in range(steps):
-            points = logits.softmax(dim=1)
-            squared = torch.pdist(points).square().clamp_min(1e-12)
-            # log-sum-exp of log(distance^-2J): the energy's own scale overflows
-            energy = torch.logsumexp(-objectives * squared.log(), dim=0)
-            optimiser.zero_grad()
-            energy.backward()
-            optimiser.step()
-    return logits.detach().softmax(dim=1)
 
 
 # Places of a table of the Beta distribution.

@@ -27,8 +27,8 @@ def hypervolume(
     Args:
         front: a front, or values ``[N, J]``, smaller is better.
         reference: ``[J]`` or one number for all; a front brings its own.
-        how: ``"exact"``; ``"approximate"``, deterministic, good to about 0.1 %; ``"auto"``: exact
-            up to six objectives.
+        how: ``"exact"``; ``"approximate"``, deterministic, and good to about 0.1 % up to eight
+            objectives, 0.2 % at 12, 1 % at 20 and 5 % at 31; ``"auto"``: exact up to six.
 
     Returns:
         The hypervolume; 0, with a `FrontWarning`, if no point is below the reference everywhere;

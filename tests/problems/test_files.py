@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
-from paretocosmos.problems import load_problem, problem_name
-from paretocosmos.problems.tables import TableProblem, TabularProblem, read_table
+from paretocosmos.problems import SPLITS, load_problem, problem_name
+from paretocosmos.problems.tables import TableProblem, TabularProblem, files, read_table, rows
 
 
 def people(rows: int = 40) -> pd.DataFrame:
@@ -104,6 +104,39 @@ def test_like_the_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert problem.table.features == ("code=0", "code=1", "code=2")
     label = problem.split("val").targets["label"]
     assert torch.equal(label, expected.split("val").targets["label"])
+
+
+@pytest.mark.filterwarnings("ignore:`born` holds dates")
+def test_a_table_larger_than_memory_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    draw = np.random.default_rng(0)
+    frame = people(200).assign(
+        sex=draw.choice(["f", "m"], 200), paid=draw.choice(["no", "yes"], 200)
+    )
+    frame["gaps"] = frame["age"].where(frame["age"] > 30)
+    frame["text"] = frame["city"].where(frame["age"] > 30)
+    frame["owner"], frame["kind"] = frame["age"] > 50, frame["city"].astype("category")
+    frame["born"] = pd.Timestamp("1980-01-01") + pd.to_timedelta(frame["age"], "D")
+    frame.set_index("age").to_parquet(tmp_path / "a.parquet")
+    frame.set_axis(draw.permutation(200)).to_parquet(tmp_path / "b.parquet")
+    expected = [read_table(tmp_path / name) for name in ("a.parquet", "b.parquet")]
+    known = load(tmp_path / "a.parquet", drop=())
+    # far fewer cells and bytes than 256 MB and 1 GB
+    monkeypatch.setattr(files, "MAPPED_CELLS", 0)
+    monkeypatch.setattr(rows, "HELD", 0)
+    monkeypatch.setattr(rows, "BLOCK_ROWS", 30)
+    for name, whole in zip(("a.parquet", "b.parquet"), expected, strict=True):
+        mapped = read_table(tmp_path / name)
+        pd.testing.assert_frame_equal(mapped, whole.reset_index(drop=True))
+        assert not mapped["größe"].to_numpy().flags.writeable
+    problem = load(tmp_path / "a.parquet", drop=())
+    assert problem.table == known.table
+    for split in SPLITS:
+        batch, same = problem.split(split), known.split(split)
+        assert torch.equal(batch.inputs, same.inputs)
+        assert all(torch.equal(batch.targets[key], same.targets[key]) for key in same.targets)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain, repeat
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import ConfigurationError, DataError, require_extra
@@ -23,6 +24,8 @@ TABLE_ENDINGS = (*TEXT_ENDINGS, *PARQUET_ENDINGS)
 SEPARATORS = (",", ";", "\t", "|")
 # Rows that are read at once where a table need not fit into memory.
 CHUNK_ROWS = 65_536
+# Cells of a Parquet file beyond which its columns are mapped from files: 256 MB of numbers.
+MAPPED_CELLS = 2**25
 
 
 def check_file(path: Path) -> None:
@@ -42,6 +45,9 @@ def read_table(
     encoding: str | None = None,
 ) -> "pd.DataFrame":
     """Read a table: ``.csv`` or ``.tsv``, also ``.gz`` or ``.xz`` of them, or ``.parquet``.
+
+    The columns of a large Parquet file are mapped from temporary files, so they need not fit into
+    memory together.
 
     Args:
         path: the file.
@@ -182,9 +188,46 @@ def _check_format(separator: str | None, decimal: str | None, encoding: str | No
 def _read_parquet(path: Path) -> "pd.DataFrame":
     with _explain_parquet(path):
         import pandas as pd
+        from pyarrow import parquet
 
+        with parquet.ParquetFile(path) as file:
+            names = _list_columns(file.schema_arrow)
+            # columns of the same name are refused later
+            if file.metadata.num_rows * len(names) > MAPPED_CELLS and len({*names}) == len(names):
+                return _map_columns(file, names)
         frame: pd.DataFrame = pd.read_parquet(path, engine="pyarrow")
     return _keep_index(frame)
+
+
+def _list_columns(schema: Any) -> list[str]:
+    """Return the columns of a file in the order of `_keep_index`."""
+    stored = (schema.pandas_metadata or {}).get("index_columns", [])
+    index = [name for name in stored if isinstance(name, str)]
+    names = [name for name in schema.names if name not in index]
+    has_name = len(index) == 1 and not index[0].startswith("__index_level_")
+    return index * has_name + names
+
+
+def _map_columns(file: Any, names: Iterable[str]) -> "pd.DataFrame":
+    """Return columns of a Parquet file, read one at a time and mapped from temporary files."""
+    import pandas as pd
+    import pyarrow as pa
+    from pyarrow import feather
+
+    columns = {}
+    # the system keeps mapped files until nothing uses them, except for Windows
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        for number, name in enumerate(names):
+            # through pandas: a column is what it would be in memory
+            series = file.read([name]).replace_schema_metadata().to_pandas()[name]
+            # NaN as it is: where cells are marked as missing, the column would be copied
+            values = pa.array(series.to_numpy() if series.dtype.kind in "iuf" else series)
+            path = f"{folder}/{number}"
+            feather.write_feather(
+                pa.table({name: values}), path, compression="uncompressed", chunksize=len(series)
+            )
+            columns[name] = feather.read_table(path, memory_map=True).to_pandas()[name]
+    return pd.DataFrame(columns, copy=False)
 
 
 def _read_parquet_chunks(path: Path) -> "Iterator[pd.DataFrame]":

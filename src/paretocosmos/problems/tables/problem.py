@@ -26,9 +26,9 @@ from paretocosmos.problems.tables.rows import (
     PreparedTable,
     check_compared_rows,
     check_target_columns,
+    encode_rows,
     group_targets,
     prepare_table,
-    to_batch,
 )
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.problems.tables.targets import (
@@ -396,18 +396,17 @@ def label_rows(
         answer = Answer("binary", (about["negative"], about["positive"]))
     grouping = Grouping.from_dict(about["grouping"]) if "grouping" in about else None
     check_target_columns(frame, target, grouping)
-    # not fitted again: the network knows the means and categories of its training
-    inputs = table.transform(frame)
     targets = {"label": answer.labels(frame[target]), **group_targets(frame, grouping)}
     return problem_class(
         name=name,
         objectives=objectives,
         reference=reference,
-        input_shape=(inputs.shape[1],),
+        input_shape=(len(table.features),),
         outputs=answer.outputs,
         metrics=build_metrics(answer, grouping, objectives),
-        # only `test`: a finished training neither learns from these rows nor chooses on them
-        splits={"test": to_batch(inputs, targets, np.arange(len(frame)))},
+        # only `test`: a finished training neither learns from these rows nor chooses on them; with
+        # the table as fitted, since the network knows the means and categories of its training
+        splits=encode_rows(table, frame, targets, {"test": np.arange(len(frame))}),
         table=table,
         target=target,
         answer=answer,

@@ -4,6 +4,7 @@ import itertools
 import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, require_extra, unknown
 from paretocosmos.objectives import GroupObjective
-from paretocosmos.problems.base import SPLITS, Split
+from paretocosmos.problems.base import HELD, SPLITS, Split
 from paretocosmos.problems.tables.columns import holds_text, read_columns, to_frame
 from paretocosmos.problems.tables.groups import (
     Codes,
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 TEST_SHARE, VAL_SHARE = 0.2, 0.125
 # Ten rows leave one or two for val and test; of fewer than a hundred, both say hardly anything.
 MIN_ROWS, FEW_ROWS = 10, 100
+
+# Rows that become features at once.
+BLOCK_ROWS = 2**18
 
 # Fewer rows than this may all differ by chance, so none of their columns is an identifier.
 IDENTIFIER_ROWS = 50
@@ -88,12 +92,13 @@ class PreparedTable(NamedTuple):
     ) -> tuple[Table, dict[Split, Batch]]:
         """Fit the preprocessing on the rows to train on, or on all, and encode the splits."""
         table = Table.fit(
-            self.features if on_all else self.features.iloc[self.rows["train"]],
+            self.features,
+            # the published code's preprocessing also sees the other rows
+            rows=None if on_all else self.rows["train"],
             categorical=[column for column in categorical if column in self.features.columns],
         )
-        # encoded once for all splits: the published code's preprocessing also sees every row
-        inputs = table.transform(self.features)
-        return table, {key: to_batch(inputs, targets, self.rows[key]) for key in SPLITS}
+        splits: dict[Split, Codes] = {key: self.rows[key] for key in SPLITS}
+        return table, encode_rows(table, self.features, targets, splits)
 
 
 def prepare_table(
@@ -358,10 +363,35 @@ def check_compared_rows(
         ).with_hint({"small_groups": "pool"})
 
 
-def to_batch(
-    inputs: npt.NDArray[np.float32], targets: Mapping[str, npt.NDArray[Any]], rows: Codes
-) -> Batch:
-    """Return some of the rows as tensors."""
-    # an index array copies, so that no split shares memory with the table
-    tensors = {name: torch.from_numpy(column[rows]) for name, column in targets.items()}
-    return Batch(torch.from_numpy(inputs[rows]), tensors)
+def encode_rows(
+    table: Table,
+    frame: "pd.DataFrame",
+    targets: Mapping[str, npt.NDArray[Any]],
+    splits: Mapping[Split, Codes],
+) -> dict[Split, Batch]:
+    """Return the rows of each split as tensors; features beyond 1 GB are mapped from a file."""
+    inputs = {
+        key: _allocate_features(len(rows), len(table.features)) for key, rows in splits.items()
+    }
+    for start in range(0, len(frame), BLOCK_ROWS):
+        stop = start + BLOCK_ROWS
+        features = table.transform(frame.iloc[start:stop])
+        for key, rows in splits.items():
+            here = np.flatnonzero((rows >= start) & (rows < stop))
+            inputs[key][here] = features[rows[here] - start]
+    return {
+        key: Batch(
+            torch.from_numpy(inputs[key]),
+            {name: torch.from_numpy(column[rows]) for name, column in targets.items()},
+        )
+        for key, rows in splits.items()
+    }
+
+
+def _allocate_features(rows: int, columns: int) -> npt.NDArray[np.float32]:
+    """Return room for features: in memory, or beyond 1 GB in a temporary file that is mapped."""
+    if rows * columns * 4 <= HELD:
+        return np.empty((rows, columns), np.float32)
+    # the system keeps the file until nothing uses it
+    with TemporaryFile() as file:
+        return np.memmap(file, np.float32, "w+", shape=(rows, columns))

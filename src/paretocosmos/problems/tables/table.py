@@ -1,7 +1,7 @@
 """The fitted preprocessing of a table: fill, one-hot encode, standardise."""
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -142,13 +142,15 @@ class Table:
         cls,
         frame: "pd.DataFrame",
         *,
+        rows: npt.NDArray[np.int64] | None = None,
         categorical: Collection[str] | None = None,
         weight: Weights = None,
     ) -> "Table":
         """Learn fills, categories, means and deviations.
 
         Args:
-            frame: the fitting rows, features only.
+            frame: the features of all rows.
+            rows: the positions of the fitting rows; all rows if `None`.
             categorical: columns to read as categories although they hold numbers.
             weight: how much each row counts, above 0; all the same if `None`.
 
@@ -164,23 +166,28 @@ class Table:
                 "a table needs at least one row and one column, found "
                 f"{frame.shape[0]} and {frame.shape[1]}"
             )
-        _warn_of_empty_columns(frame)
         # features come as numbers, flags, categories, whatever the order of the columns
         fills: dict[str, float] = {}
         values: list[Moments] = []
         flags: dict[str, Moments] = {}
         categories: dict[str, tuple[str, ...]] = {}
         shares: list[Moments] = []
+        empty: list[str] = []
         for name in frame.columns:
-            if name in (categorical or ()) or is_categorical(frame[name]):
-                categories[name], moments = _fit_categories(frame[name], weight)
+            # column by column: the rows of all of them may not fit into memory
+            series = frame[name] if rows is None else frame[name].iloc[rows]
+            if series.isna().all():
+                empty.append(f"`{name}`")
+            if name in (categorical or ()) or is_categorical(series):
+                categories[name], moments = _fit_categories(series, weight)
                 shares += moments
             else:
-                fills[name], moment, missing = _fit_numbers(frame[name], weight)
+                fills[name], moment, missing = _fit_numbers(series, weight)
                 values.append(moment)
                 # that a number was missing may say something by itself
                 if missing:
                     flags[name] = _flag_moments(missing)
+        _warn_of_empty_columns(empty)
         means, scales = zip(*values, *flags.values(), *shares, strict=True)
         return cls(fills, tuple(flags), categories, means, scales)
 
@@ -337,8 +344,7 @@ def _is_bare(label: str) -> bool:
         return False
 
 
-def _warn_of_empty_columns(frame: "pd.DataFrame") -> None:
-    empty = [f"`{name}`" for name in frame.columns if frame[name].isna().all()]
+def _warn_of_empty_columns(empty: Sequence[str]) -> None:
     if empty:
         more = f" and {len(empty) - 5:,} more columns" if len(empty) > 5 else ""
         warnings.warn(

@@ -106,6 +106,28 @@ def test_ends_of_counted_gaps_are_those_of_the_objectives(problem: TabularProble
             assert found[name][ray] == pytest.approx(ends)
 
 
+@pytest.mark.parametrize(
+    ("values", "column", "titles"),
+    [
+        (["no", "yes"], "black", ("black: no", "black: yes")),
+        ([20, 50], "age:40/", ("age: < 40", "age: >= 40")),
+        (["f", "m"], "sex", ("f", "m")),
+    ],
+)
+def test_a_group_that_says_little_is_named_with_its_column(
+    values: list[object], column: str, titles: tuple[str, ...]
+) -> None:
+    rows = pd.DataFrame(
+        {"x": [k % 7 for k in range(200)], "denied": ["no", "no", "yes", "yes"] * 50}
+    )
+    rows[column.partition(":")[0]] = values * 100
+    problem = TabularProblem.from_frame(rows, target="denied", sensitive=column)
+    words = build_words(problem, list(problem.metrics))
+    assert words.groups == titles
+    labels = [measure.label for measure in words.measures.values()]
+    assert f"predicted “yes” in “{titles[0]}”" in labels
+
+
 def test_words_are_the_problems_or_those_of_its_columns(problem: TabularProblem) -> None:
     words = build_words(problem, [*problem.names, *problem.metrics], "loans")
     assert words.title == "Is paid “yes”?"

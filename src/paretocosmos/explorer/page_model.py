@@ -1,6 +1,7 @@
 """Model of a page: the runs on one problem, their counted answers, samples, and all labels."""
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from paretocosmos.objectives import Measure, measure_of
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import Problem, Wording
 from paretocosmos.problems.tables import TableProblem, TabularProblem
+from paretocosmos.problems.tables.groups import AND
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,9 @@ class PageModel:
 
 
 # Metrics that say the same as a loss in plainer numbers, used if a front has them.
+# Names of groups that say little without their column: flags, codes and ranges.
+_BARE = re.compile(r"yes|no|true|false|[<>=\d].*", re.IGNORECASE)
+
 PLAIN_METRICS = {
     "binary_cross_entropy": "misclassification",
     "cross_entropy": "misclassification",
@@ -265,7 +270,11 @@ def get_group_titles(problem: Problem | None) -> tuple[str, ...]:
         return ()
     names, titles = problem.grouping.names, problem.wording.groups
     # titles belong to the published groups, which a caller may have changed
-    return titles if len(titles) == len(names) else tuple(names)
+    if len(titles) == len(names):
+        return titles
+    if not any(_BARE.fullmatch(part) for name in names for part in name.split(AND)):
+        return tuple(names)
+    return tuple(f"{problem.grouping.title}: {name}" for name in names)
 
 
 def _make_title(problem: Problem | None, name: str) -> str:

@@ -20,8 +20,8 @@ class Linear(DirichletRays):
     .. math:: r^\top L, \qquad r \sim \mathrm{Dir}(\alpha)
 
     COSMOS without its penalty; with `hypernet`, PHN-LS. A large r_j means a small L_j. Cost: one
-    network; one forward and one backward pass. Use by default; avoid where the front is concave
-    and its middle matters.
+    network; one forward and one backward pass. Use where weights should mean exactly what they say,
+    as in the pinball loss; avoid where the front is concave and its middle matters.
 
     Paper: Ruchte and Grabocka 2021, equation 3; with a hypernetwork Navon et al. 2021.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from paretocosmos.explorer import PageModel
@@ -167,3 +168,43 @@ def test_every_ray_is_listed_and_sorted(show: Open, make_page: MakePage) -> None
     shown.settle()
     assert shown.ray() == pytest.approx(val.rays[val.values[:, 1].argmin()], abs=1e-4)
     assert shown.page.locator("#rays-table tr.selected").count() == 1
+
+
+def test_the_band_around_the_curve_is_as_high_as_the_intervals(
+    show: Open, make_people_page: MakePage
+) -> None:
+    view = make_people_page()
+    shown = show(view)
+    assert "Shaded: how far a point may be off" in shown.text("#key")
+    # a handle without a limit rests at the end of its axis, and knows both ends
+    axes = {}
+    for side in ("left", "below"):
+        grip = shown.page.locator(f".grip.{side}")
+        numbers = [float(grip.get_attribute(f"aria-value{end}")) for end in ("min", "max")]
+        place = grip.evaluate("it => new DOMMatrix(getComputedStyle(it).transform)")
+        axes[side] = (numbers, place["e"], place["f"])
+    (low, high), left, top = axes["left"]
+    (near, far), right, bottom = axes["below"]
+    run = view.runs[0]
+    front, answers = run.fronts[0], run.answers
+    assert answers is not None
+    place = 20
+    loss = float(np.mean(front.values[place : place + 2, 0]))
+    ends = answers.gaps["val"]["gap"][place : place + 2].mean(axis=0)
+    x = left + (loss - near) / (far - near) * (right - left)
+    column = shown.page.evaluate(
+        """(x) => {
+          const canvas = document.getElementById("base");
+          const ratio = canvas.width / canvas.clientWidth;
+          const data = canvas.getContext("2d").getImageData(x * ratio, 0, 1, canvas.height).data;
+          return Array.from({ length: canvas.clientHeight }, (_, y) => {
+            const at = 4 * Math.round(y * ratio);
+            return data[at + 3] > 0 && data[at + 2] > data[at] + 8;
+          });
+        }""",
+        x,
+    )
+    blue = [y for y, tinted in enumerate(column) if tinted and top < y < bottom]
+    heights = [bottom - (end - low) / (high - low) * (bottom - top) for end in ends]
+    # the picture ends at its axis
+    assert [max(blue), min(blue)] == pytest.approx(np.clip(heights, top, bottom), abs=4)

@@ -35,6 +35,16 @@ const gapEnds = (run, ray, split, name) => {
   const mix = mixture(run.answers.counted, ray, run.networks > 0);
   return [0, 1].map((k) => mix.reduce((sum, [at, weight]) => sum + weight * ends[name][2 * at + k], 0));
 };
+// The intervals of a metric at the counted rays, where they are known: [low, high] by the place of a ray.
+const endsOf = (run, split, name) => {
+  const gaps = run.answers?.gaps[split] ?? {};
+  if (Object.hasOwn(gaps, name)) return (k) => [gaps[name][2 * k], gaps[name][2 * k + 1]];
+  const wrong = words.outcomes.flatMap((outcome) => outcome.cells).findIndex((cell) => cell.counted === "wrong" && !cell.group);
+  const shares = run.answers?.shares[split];
+  if (!shares || wrong < 0 || page.heads.length > 1 || !["misclassification", "accuracy"].includes(name)) return null;
+  const at = (k) => 3 * (wrong * run.answers.counted.count + k);
+  return name === "accuracy" ? (k) => [1 - shares[at(k) + 2], 1 - shares[at(k) + 1]] : (k) => [shares[at(k) + 1], shares[at(k) + 2]];
+};
 // The gap of an outcome: the metric where the front has it, else between the groups that are shown.
 const gapOf = (outcome, run, ray, split) => {
   const known = valueAt(run, ray, split, outcome.gap);

@@ -38,6 +38,38 @@ const plane = (() => {
     if (across) line(context, sx(edge), box.top, sx(edge), box.bottom, paint.ink);
     else line(context, box.left, sy(edge), box.right, sy(edge), paint.ink);
   };
+  // How far points may be off, since only so many cases were counted: ellipses along the curve, filled as one.
+  const THINNEST = 2;
+  const hasBand = (run) => J === 2 && !run.networks && run.answers && [state.x, state.y].some((name) => endsOf(run, state.split, name));
+  const drawBand = (context, run) => {
+    const { counted } = run.answers;
+    const sides = [[state.x, sx], [state.y, sy]].map(([name, scale]) => [name, scale, endsOf(run, state.split, name)]);
+    const along = counted.order.map((k) => {
+      const mix = mixture(shownFront(run), [counted.rays[2 * k], counted.rays[2 * k + 1]], false);
+      return sides.flatMap(([name, scale, ends]) => {
+        const [low, high] = ends ? ends(k).map(scale) : Array(2).fill(scale(blend(shownFront(run).columns[name], mix)));
+        return [(low + high) / 2, Math.max(Math.abs(high - low) / 2, THINNEST)];
+      });
+    }).filter((one) => one.every(Number.isFinite));
+    const steps = along.length > 40 ? 1 : 8;
+    context.save();
+    context.beginPath();
+    context.rect(box.left, box.top, box.right - box.left, box.bottom - box.top);
+    context.clip();
+    context.beginPath();
+    along.forEach((here, at) => {
+      const next = along[Math.min(at + 1, along.length - 1)];
+      for (let step = 0; step < steps; step += 1) {
+        const [x, across, y, up] = here.map((one, i) => one + (step / steps) * (next[i] - one));
+        context.moveTo(x + across, y);
+        context.ellipse(x, y, across, up, 0, 0, 2 * Math.PI);
+      }
+    });
+    context.fillStyle = colourOf(run);
+    context.globalAlpha = 0.12;
+    context.fill();
+    context.restore();
+  };
   // What lies beyond the axes is an arrow at the border.
   const drawOutside = (context) => {
     for (const run of inOrder()) {
@@ -79,6 +111,7 @@ const plane = (() => {
       context.beginPath();
       context.rect(box.left - 6, box.top - 8, box.right - box.left + 14, box.bottom - box.top + 14);
       context.clip();
+      if (hasBand(active())) drawBand(context, active());
       if (J === 2) {
         for (const run of visible().filter((one) => !one.networks)) {
           context.beginPath();
@@ -105,6 +138,7 @@ const plane = (() => {
       }
       drawChosen(context, (run, mix) => { const where = mixed(run, mix); return where && inside(where) ? where : null; });
     },
+    band: () => hasBand(active()),
     // How many points of which runs lie beyond the axes.
     outside: () => visible().map((run) => [run, Array.from({ length: shownFront(run).count }, (_, place) => at(run, place)).filter((where) => where && !inside(where)).length]).filter(([, count]) => count),
     centre: () => { const mix = mixOf(active(), state.split); return [state.x, state.y].map((name) => blend(shownFront(active()).columns[name], mix)); },

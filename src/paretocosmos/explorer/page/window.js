@@ -63,7 +63,7 @@ const showKey = () => {
     for (let at = 0; at < front.count; at += 1) if (!isKept(run, at) ? k === 2 : front.constant[at] ? k === 1 : front.dominated[at] ? k === 0 : false) return true;
     return false;
   }));
-  const said = [pale && "Pale: another choice of the same run is no worse in anything and better in something.", hollow && "Hollow: everybody gets the same answer.", grey && "Grey: breaks your limit.",
+  const said = [state.view === "plane" && plane.band() && "Shaded: how far a point may be off, by its 95 % intervals.", pale && "Pale: another choice of the same run is no worse in anything and better in something.", hollow && "Hollow: everybody gets the same answer.", grey && "Grey: breaks your limit.",
     beyond.length && `Arrows: ${beyond.map(([run, count]) => `${count} of ${run.label}`).join(", ")} beyond the picture${state.zoom === 0 ? "; zoom out to see" : ""}.`];
   say($("key"), said.filter(Boolean).join(" "));
 };

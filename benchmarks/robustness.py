@@ -107,7 +107,7 @@ def front_of(
         bad = attacked(model, *data, ray, steps=ATTACK)
         values.append([1 - accuracy(model, images, data[1], ray) for images in (data[0], bad)])
     rays = torch.stack([ray_of(weight) for weight in weights])
-    return Front(rays.numpy(), values, NAMES, (1.0, 1.0), split=part)  # type: ignore[arg-type]
+    return Front(rays.numpy(), values, NAMES, (1.0, 1.0), split=part)
 
 
 def told_apart(model: nn.Module, data: tuple[Tensor, Tensor]) -> list[dict[str, Any]]:

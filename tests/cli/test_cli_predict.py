@@ -204,7 +204,7 @@ class TestManyRows:
         assert (ended.code, ended.out) == (0, "age,work,sex,income,probability,prediction\n")
 
     def test_refusals(self, cli: Call, trained: Path) -> None:
-        people(60).assign(note=[None] * 40 + ["x"] * 20).to_csv("new.csv", index=False)
+        people(60).assign(note=[""] * 40 + ["x"] * 20).to_csv("new.csv", index=False)
         call = ("predict", str(trained), "new.csv", *self.RAY, "--out")
         refused(cli(*call, "out.txt"), "file or a folder, found `")
         pytest.importorskip("pyarrow")

@@ -245,7 +245,7 @@ def test_a_network_that_is_better_everywhere_has_the_higher_quality(method: Meth
     fixed = method.fixed_rays(2)
     rays = _rays(method, 1 if fixed is not None else 7, 2).numpy()
     values = draw.uniform(0.2, 1.5, rays.shape)
-    front, better = (Front(rays, v, ("a", "b"), (2, 2)) for v in (values, 0.9 * values))  # type: ignore[arg-type]
+    front, better = (Front(rays, v, ("a", "b"), (2, 2)) for v in (values, 0.9 * values))
     assert type(method.quality(front)) is float
     assert method.quality(better) > method.quality(front)
 
@@ -257,8 +257,7 @@ def test_beyond_the_reference_point_the_nearer_network_has_the_higher_quality(
     rays = _rays(method, 1 if fixed is not None else 7, 2).numpy()
     draw = np.random.default_rng(1).uniform(3, 4, rays.shape)
     further, near, inside = (
-        Front(rays, v, ("a", "b"), (2, 2))  # type: ignore[arg-type]
-        for v in (draw, 0.8 * draw, 0.4 * draw)
+        Front(rays, v, ("a", "b"), (2, 2)) for v in (draw, 0.8 * draw, 0.4 * draw)
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FrontWarning)

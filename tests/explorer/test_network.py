@@ -65,7 +65,9 @@ def train(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Call
             settings["sensitive"] = sensitive
         extra = options.pop("settings", {})
         out = folder / f"run {len(list(folder.iterdir()))}"
-        run = fit(str(path), settings=settings | extra, epochs=1, out=out, report=False, **options)
+        run: Run = fit(
+            str(path), settings=settings | extra, epochs=1, out=out, report=False, **options
+        )
         torch.manual_seed(0)
         with torch.no_grad():
             for numbers in run.model.state_dict().values():
@@ -140,6 +142,7 @@ def test_a_case_of_ones_own(
     shown = show(build_page_model([run]))
     fields = shown.page.locator("#case-form input, #case-form select")
     assert shown.page.locator("#case-form label").all_text_contents()[:2] == ["age", "wage"]
+    assert run.table
     assert float(fields.nth(0).input_value()) == run.table.numeric["age"]  # the median
     assert fields.nth(2).evaluate("it => it.selectedOptions[0].text") in set(frame["work"])
     assert "does not read sex" in shown.text("#case-text")

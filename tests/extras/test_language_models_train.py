@@ -47,7 +47,9 @@ def _network(kind: str) -> Any:
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
     ends = {"bos_token_id": 0, "eos_token_id": None, "pad_token_id": WORDS - 1}
-    own = {} if kind == "GPT2" else {"intermediate_size": 24, "num_key_value_heads": 2}
+    own: dict[str, Any] = (
+        {} if kind == "GPT2" else {"intermediate_size": 24, "num_key_value_heads": 2}
+    )
     own |= {"initializer_range": 0.3}  # else the frozen weights below `lora` give hardly anything
     config = getattr(transformers, f"{kind}Config")(vocab_size=WORDS, **sizes, **own, **ends)
     assert config.use_cache

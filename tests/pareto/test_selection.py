@@ -22,7 +22,7 @@ ACCURACY = [0.90, 0.80, 0.85, 0.70, 0.50]
 
 def front(metrics: Mapping[str, Any] | None = None, values: Any = VALUES) -> Front:
     given = {"accuracy": ACCURACY} if metrics is None else metrics
-    return Front(RAYS, values, ("loss", "gap"), (2, 2), given, split="val")  # type: ignore[arg-type]
+    return Front(RAYS, values, ("loss", "gap"), (2, 2), given, split="val")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_the_definitions_literally(
     values: list[tuple[float, float]], bound: float, weights: tuple[float, float]
 ) -> None:
     rays = [[0.5, 0.5]] * len(values)
-    some = Front(rays, values, ("loss", "gap"), (2, 2))  # type: ignore[arg-type]
+    some = Front(rays, values, ("loss", "gap"), (2, 2))
     kept = [v for v in values if v[1] <= bound]
     if kept:
         assert some.choose(max={"gap": bound})["loss"] == min(kept)[0]

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
@@ -48,41 +48,48 @@ class Front:
     values: Array
     names: tuple[str, ...]
     reference: Array
-    metrics: Mapping[str, Array] = field(default_factory=dict)
-    split: str = "test"
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Array]
+    split: str
+    provenance: Mapping[str, Any]
 
-    def __post_init__(self) -> None:
-        rays, values = _freeze(self.rays), _freeze(self.values)
-        reference = _freeze(self.reference)
-        metrics = {name: _freeze(value) for name, value in self.metrics.items()}
-        names = tuple(self.names)
-        if values.ndim != 2 or rays.shape != values.shape or len(values) == 0:
+    def __init__(
+        self,
+        rays: npt.ArrayLike,
+        values: npt.ArrayLike,
+        names: Sequence[str],
+        reference: npt.ArrayLike,
+        metrics: Mapping[str, npt.ArrayLike] = MappingProxyType({}),
+        split: str = "test",
+        provenance: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        count, objectives = np.shape(values) if np.ndim(values) == 2 else (0, 0)
+        if count == 0 or np.shape(rays) != (count, objectives):
             raise ConfigurationError(
                 "a front needs `rays` and `values` of one shape [N, J] with N >= 1, found "
-                f"{rays.shape} and {values.shape}"
+                f"{np.shape(rays)} and {np.shape(values)}"
             )
-        if len(names) != values.shape[1] or reference.shape != (values.shape[1],):
+        if len(names) != objectives or np.shape(reference) != (objectives,):
             raise ConfigurationError(
-                f"`names` and `reference` need one entry per objective, here {values.shape[1]}; "
-                f"found {len(names)} and shape {reference.shape}"
+                f"`names` and `reference` need one entry per objective, here {objectives}; "
+                f"found {len(names)} and shape {np.shape(reference)}"
             )
-        wrong = [name for name, value in metrics.items() if value.shape != (len(values),)]
-        if wrong:
-            raise ConfigurationError(
-                f"the metric `{wrong[0]}` needs one number per ray, here {len(values)}; found "
-                f"shape {metrics[wrong[0]].shape}"
-            )
-        for key, value in (
-            ("rays", rays),
-            ("values", values),
-            ("reference", reference),
-            ("names", names),
-            ("metrics", MappingProxyType(metrics)),
-            ("provenance", MappingProxyType(dict(self.provenance))),
+        for name, value in metrics.items():
+            if np.shape(value) != (count,):
+                raise ConfigurationError(
+                    f"the metric `{name}` needs one number per ray, here {count}; found shape "
+                    f"{np.shape(value)}"
+                )
+        for key, content in (
+            ("rays", _freeze(rays)),
+            ("values", _freeze(values)),
+            ("names", tuple(names)),
+            ("reference", _freeze(reference)),
+            ("metrics", MappingProxyType({n: _freeze(value) for n, value in metrics.items()})),
+            ("split", split),
+            ("provenance", MappingProxyType(dict(provenance))),
         ):
             # the dataclass is frozen, for this method too
-            object.__setattr__(self, key, value)
+            object.__setattr__(self, key, content)
 
     def __len__(self) -> int:
         return len(self.values)

@@ -203,10 +203,10 @@ def test_a_network_of_one_layer_gets_the_whole_front(build: Callable[[], nn.Modu
         (ray * losses).sum().backward()
         optimizer.step()
         schedule.step()
-    for share in (0.1, 0.5, 0.9):
+    for weight in (0.1, 0.5, 0.9):
         # the weighted sum is smallest at the weighted mean of the targets
-        expected = (2 * share - 1) * inputs
-        outputs = model(inputs, torch.tensor([share, 1 - share]))
+        expected = (2 * weight - 1) * inputs
+        outputs = model(inputs, torch.tensor([weight, 1 - weight]))
         assert (outputs - expected).square().mean() < 0.02
 
 
@@ -255,7 +255,8 @@ class Mixture(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         scores = torch.stack([expert(inputs) for expert in self.experts], dim=1)
         if self.join == "gate":
-            return (scores * self.gate(inputs).softmax(dim=1).unsqueeze(2)).sum(dim=1)
+            weights: Tensor = self.gate(inputs).softmax(dim=1)
+            return (scores * weights.unsqueeze(2)).sum(dim=1)
         return scores.flatten(1) if self.join == "towers" else scores.mean(dim=1)
 
 

@@ -222,7 +222,8 @@ def get_method_sources(kind: type) -> str:
 
 def returns_concatenation(module: nn.Module) -> bool:
     """Return True if a module gives a concatenation, a list or a dictionary."""
-    return _read_returns(type(module), _get_forward_name(module))
+    kind: Any = type(module)  # mypy takes no class for hashable
+    return _read_returns(kind, _get_forward_name(module))
 
 
 def _returns_outputs_of(module: nn.Module, name: str) -> bool:
@@ -231,7 +232,8 @@ def _returns_outputs_of(module: nn.Module, name: str) -> bool:
         return True  # the child is the last with weights
     children = module.named_children()
     passing = frozenset(n for n, child in children if next(child.parameters(), None) is None)
-    return _read_returns(type(module), _get_forward_name(module), name, passing)
+    kind: Any = type(module)
+    return _read_returns(kind, _get_forward_name(module), name, passing)
 
 
 def _get_forward_name(module: nn.Module) -> str:

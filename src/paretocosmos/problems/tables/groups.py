@@ -227,7 +227,9 @@ def _find_cells(
     codes = pd.DataFrame({place: a.codes(frame) for place, a in enumerate(attributes)})
     combinations = codes.groupby([*codes])
     cells = codes.drop_duplicates().sort_values([*codes])
-    return [*cells.itertuples(index=False, name=None)], combinations.ngroup().to_numpy(np.int64)
+    return [*cells.itertuples(index=False, name=None)], combinations.ngroup().to_numpy().astype(
+        np.int64
+    )
 
 
 def pool_small_groups(

@@ -226,7 +226,7 @@ def _map_columns(file: Any, names: Iterable[str]) -> "pd.DataFrame":
             feather.write_feather(
                 pa.table({name: values}), path, compression="uncompressed", chunksize=len(series)
             )
-            columns[name] = feather.read_table(path, memory_map=True).to_pandas()[name]
+            columns[name] = feather.read_table(path, memory_map=True)[name].to_pandas()
     return pd.DataFrame(columns, copy=False)
 
 

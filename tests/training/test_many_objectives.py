@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from paretocosmos import Front, Problem, fit, hypervolume, load_run
+from paretocosmos import Front, Problem, compare, fit, hypervolume, load_run
 from paretocosmos.errors import FrontWarning
 from paretocosmos.methods import Linear
 from paretocosmos.objectives import Objective
-from paretocosmos.training.compare import compare
 from paretocosmos.types import Batch, Outputs, Targets
 
 MANY = 40
@@ -85,6 +85,24 @@ def test_it_is_trained_saved_read_and_chosen_from(tmp_path: Path) -> None:
     bound = float(np.median(run.front_val.values[:, 3]))
     choice = read.choose(max={"aim_3": bound}, problem=_problem())
     assert choice.val["aim_3"] <= bound
+
+
+def test_each_corner_is_better_for_its_objective_than_equal_weights(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    x = torch.randn(1024, 10)
+    targets = {f"task_{j}": (x @ torch.randn(10, 1)).tanh() for j in range(20)}
+    network = nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 1))
+    losses = dict.fromkeys(targets, F.mse_loss)
+    run = fit(
+        network, (x, *targets.values()), losses, epochs=20, out=tmp_path / "run", report=False
+    )
+    equal = run.model(x, torch.full((20,), 1 / 20))
+    corners = run.model.each_ray(x, torch.eye(20))
+    for corner, target in zip(corners, targets.values(), strict=True):
+        assert F.mse_loss(corner, target) < F.mse_loss(equal, target)
+    # the corners are in the front, with as many rays between them
+    assert run.front.rays.shape == (40, 20)
+    np.testing.assert_array_equal(run.front.rays[:20], np.eye(20))
 
 
 @pytest.mark.filterwarnings("ignore::paretocosmos.errors.FrontWarning")

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paretocosmos.config.settings import get_paper_network, get_paper_settings
+from paretocosmos.config.settings import Training, get_paper_network, get_paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import PRESETS
 from paretocosmos.objectives import BinaryCrossEntropy, Objective, OneSidedError, RateObjective
@@ -200,6 +200,8 @@ def compute_preset_settings(
     axes, rows = len(problem.input_shape), samples_in(problem, "train")
     steps, validations = _STEPS, _VALIDATIONS
     settings = _ALWAYS | (_VECTORS if axes == 1 else _IMAGES)
+    # all corners, and as many rays between them
+    settings["rays"] = max(Training.rays, 2 * len(problem.objectives))
     if backbone == "tabular":
         scale = max(_LEAST_SCALE, min(1.0, (rows / _FULL_RATE_ROWS) ** (1 / 3)))
         settings |= {"learning_rate": 6e-3 * scale, "weight_decay": 1 / scale**2}

@@ -1,7 +1,7 @@
 """`python -m benchmarks.families --out FILE`: a network of every family in timm, conditioned.
 
 Takes one of the smallest networks of each module of `timm.models`, with random weights, conditions
-it with `how="auto"`, and asks three things: does it start as it was, does the ray change what it
+it as by default, and asks three things: does it start as it was, does the ray change what it
 gives, and do two rays in a batch give what each gives alone. Networks of more than sixty million
 parameters are left out. Needs `timm`, which nothing else here does.
 """

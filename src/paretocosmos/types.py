@@ -7,6 +7,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
+from functools import partial
 from typing import Any, Literal
 
 from torch import Tensor
@@ -96,27 +97,34 @@ class Batch:
         return first(self.inputs).shape[0]
 
 
-def map_tensors(function: Callable[..., Tensor], *tensors: Any) -> Any:
+def map_tensors(function: Callable[..., Tensor], *tensors: Any, keep_classes: bool = False) -> Any:
     """Apply a function to tensors, or name by name to mappings of them.
 
     Outputs of a user's own network may be packed otherwise: tuples stay tuples, and dataclasses
-    become mappings. A value that is no tensor is taken from the first of the structures.
+    become mappings, which torch can map over, unless `keep_classes`. A value that is no tensor is
+    taken from the first of the structures.
 
     >>> import torch
     >>> map_tensors(torch.neg, {"a": torch.tensor(1.0)})
     {'a': tensor(-1.)}
     """
     lead = tensors[0]  # the others have its structure
+    apply = partial(map_tensors, function, keep_classes=keep_classes)
     if isinstance(lead, Tensor):
         return function(*tensors)
+    if keep_classes and is_dataclass(lead):  # an output of `transformers` is a mapping too
+        names = [field.name for field in dataclasses.fields(lead) if field.init]
+        values = {name: apply(*(getattr(t, name) for t in tensors)) for name in names}
+        return dataclasses.replace(lead, **values)  # type: ignore[type-var]
     if isinstance(lead, Mapping):
         # by name: the mappings may be in different orders
-        return {name: map_tensors(function, *(t[name] for t in tensors)) for name in lead}
+        return {name: apply(*(t[name] for t in tensors)) for name in lead}
     if isinstance(lead, list | tuple):
-        return tuple(map_tensors(function, *items) for items in zip(*tensors, strict=True))
+        items = (apply(*entries) for entries in zip(*tensors, strict=True))
+        return lead._make(items) if keep_classes and hasattr(lead, "_make") else tuple(items)
     if is_dataclass(lead):
         # not `dataclasses.asdict`, which would copy every tensor
-        return map_tensors(function, *(vars(instance) for instance in tensors))
+        return apply(*(vars(instance) for instance in tensors))
     return lead
 
 

@@ -83,7 +83,7 @@ def _trainer(model: Conditioning, folder: Path, **given: Any) -> ParetoTrainer:
 
 
 @KINDS
-@pytest.mark.parametrize(("how", "rate"), [("auto", 0.01), ("lora", 0.03), ("token", 0.03)])
+@pytest.mark.parametrize(("how", "rate"), [("film", 0.01), ("lora", 0.03), ("token", 0.03)])
 def test_trained_in_the_trainer_it_is_saved_read_and_generates(
     kind: str, how: str, rate: float, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ HEAD = """\
 # Networks tried
 
 Sixty networks, five of each kind, that `condition` was not written for; the list was made first.
-Each was conditioned with `how="auto"`, which chose FiLM, and trained for {steps} steps towards
+Each was conditioned as by default, with FiLM, and trained for {steps} steps towards
 two sets of random targets.
 
 - **{taken} of {every}** are conditioned without settings, and train. For these, one ray per

@@ -22,7 +22,7 @@ class Tried:
     """What came of one network."""
 
     how: str
-    """The conditioning that `auto` chose."""
+    """The conditioning that was chosen."""
     places: tuple[str, ...]
     """Where the ray enters: the blocks that are scaled and shifted."""
     moved: int
@@ -60,7 +60,7 @@ def floats(outputs: Any) -> Iterator[Tensor]:
         yield from (one for part in outputs for one in floats(part))
 
 
-def conditioned(name: str, how: str = "auto") -> tuple[Conditioning, Any]:
+def conditioned(name: str, how: str = "film") -> tuple[Conditioning, Any]:
     """A network of the list that takes a ray, and its inputs."""
     torch.manual_seed(0)
     network, inputs = NETWORKS[name]()

@@ -11,12 +11,9 @@ from paretocosmos.config.presets import CONDITIONINGS, get_loop_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.nn.conditioning.layer_search import (
-    ends_quantized,
     find_blocks,
     find_input_layer,
-    find_matrix_layers,
     find_opaque_parent,
-    has_weights,
 )
 from paretocosmos.nn.norms import Norm, with_norm
 from paretocosmos.registry import Spec
@@ -48,11 +45,10 @@ def condition(
     Args:
         module: any network.
         objectives: entries in a ray, J.
-        how: ``"auto"``: ``"film"``, or a sentence where it finds no layer; ``"film"``: a scale and
-            a shift after each block, and weights that move with the ray by its `rank`; ``"input"``:
-            beside the input, in the layer it enters, `concat` where that is linear and
-            `transposed_conv` where it is a 2d convolution; any other name of a conditioning, or
-            `package.module:Class`; the preset's if `None`.
+        how: ``"film"``: a scale and a shift after each block, and weights that move with the ray
+            by its `rank`; ``"input"``: beside the input, in the layer it enters, `concat` where
+            that is linear and `transposed_conv` where it is a 2d convolution; any other name of a
+            conditioning, or `package.module:Class`; the preset's if `None`.
         layer: the dotted name of the layer the ray enters; for ``"film"`` one or several; found
             by itself if `None`.
         norm: what becomes of batch normalisation, whose statistics mix samples under all rays:
@@ -60,8 +56,8 @@ def condition(
             keeps the running statistics as they are, ``"keep"`` leaves it; `None` leaves it and
             warns.
         settings: further settings of the conditioning, by name.
-        preset: ``"default"``: ``"auto"``, and ``"film"`` with rank 1; ``"paper"``: ``"input"``,
-            and ``"film"`` as published, with rank 0.
+        preset: ``"default"``: ``"film"`` with rank 1; ``"paper"``: ``"input"``, and ``"film"`` as
+            published, with rank 0.
 
     >>> import torch
     >>> network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
@@ -72,14 +68,15 @@ def condition(
     """
     preset_settings = get_loop_settings(preset)  # also checks the name of the preset
     _check_network(module)
-    how, layer = choose_conditioning(module, CONDITIONINGS[preset] if how is None else how, layer)
+    how = CONDITIONINGS[preset] if how is None else how
+    if how == "input":
+        how, layer = _choose_by_layer(module, layer)
+    elif ":" not in how and how not in registry.names(SUBPACKAGE):
+        raise unknown("`how`", how, ["input", *registry.names(SUBPACKAGE)])
     parameters = registry.parameters(registry.find(SUBPACKAGE, how))
     # zero=True: the first forward pass gives what the network gave before
     defaults = {"zero": True} | preset_settings
     arguments = {key: value for key, value in defaults.items() if key in parameters}
-    if how == "film" and not find_matrix_layers(module):
-        # the preset's rank needs a matrix; a caller who asks for one gets an error from `film`
-        arguments["rank"] = 0
     if layer is not None:
         if "layer" not in parameters:
             raise ConfigurationError(
@@ -99,26 +96,6 @@ def condition(
     return built
 
 
-def choose_conditioning(
-    module: nn.Module, how: str, layer: str | Sequence[str] | None = None
-) -> tuple[str, str | Sequence[str] | None]:
-    """Return the name of the conditioning for a network, and the layer, if it enters only one.
-
-    Args:
-        module: the network.
-        how: ``"auto"``, ``"input"`` or a name, as `condition` explains.
-        layer: the caller's.
-    """
-    if how == "auto":
-        _check_blocks(module, layer)
-        how = "film"
-    if how == "input":
-        return _choose_by_layer(module, layer)
-    if ":" not in how and how not in registry.names(SUBPACKAGE):
-        raise unknown("`how`", how, ["auto", "input", *registry.names(SUBPACKAGE)])
-    return how, layer
-
-
 def _check_network(module: object) -> None:
     if not isinstance(module, nn.Module):
         shown = f"the class {module.__name__}" if isinstance(module, type) else repr(module)
@@ -132,30 +109,6 @@ def _check_network(module: object) -> None:
         )
 
 
-def _check_blocks(module: nn.Module, layer: str | Sequence[str] | None) -> None:
-    """Raise if a network has no layers that `film` can condition."""
-    if layer is not None or find_blocks(module):
-        return
-    if not has_weights(module):
-        raise ConfigurationError(
-            f"a conditioned network needs weights, found none in {type(module).__name__}: "
-            "condition the part that has weights"
-        )
-    # rounding has a gradient of 0, so that no loss reaches what reads the ray
-    if ends_quantized(module):
-        raise ConfigurationError(
-            f"no gradient passes through the last layers of {type(module).__name__}, which are "
-            "quantised to whole numbers, so a ray cannot be learned: condition and train the "
-            "network first and quantise it afterwards, or keep its last two "
-            "layers in floating point"
-        )
-    raise ConfigurationError(
-        f"{type(module).__name__} calls no linear layer, convolution, recurrent layer or wide "
-        'embedding that a ray could change: use how="hypernet", which computes all weights from '
-        "the ray"
-    )
-
-
 def _choose_by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tuple[str, str]:
     """Return the conditioning for the layer that the input enters, and that layer's name."""
     if layer is None:
@@ -164,7 +117,7 @@ def _choose_by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tu
             raise ConfigurationError(
                 'how="input" looked for the linear layer or 2d convolution that the input enters, '
                 f"found no layer with weights in {type(module).__name__}: condition the part that "
-                "has weights, or use another `how`"
+                "has weights"
             )
         name, entered = first
     else:
@@ -197,7 +150,8 @@ def _suggest_layers(module: nn.Module) -> str:
     # something added to the outputs only shifts them
     names = [name for name in reachable if not KEYS.search(name) and name != layers[-1]]
     names = names or reachable  # better a poor suggestion than none
+    other = "film" if find_blocks(module) else "hypernet"
     if not names:
-        return 'use how="film"; there is no linear layer or 2d convolution to name'
+        return f'use how="{other}"; there is no linear layer or 2d convolution to name'
     some = ", ".join(names[:4]) + ", ..." * (len(names) > 4)
-    return f'use how="film", or name one, as in layer="{names[0]}" (there are: {some})'
+    return f'use how="{other}", or name one, as in layer="{names[0]}" (there are: {some})'

@@ -34,7 +34,7 @@ __all__ = [
 
 METHODS = {"default": "cosmos", "paper": "cosmos"}
 """The method of a preset, unless the caller names one; see `choose_method` for exceptions."""
-CONDITIONINGS = {"default": "auto", "paper": "input"}
+CONDITIONINGS = {"default": "film", "paper": "input"}
 """The default of `condition`'s argument `how`."""
 
 # By the number of an input's axes: 1 for a row, 3 for an image.

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.config.condition import choose_conditioning
 from paretocosmos.config.plan import (
     Plan,
     build_checked,
@@ -40,7 +39,6 @@ from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.progress import status
 from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import Conditioning, list_networks
-from paretocosmos.nn.conditioning.layer_search import find_matrix_layers
 from paretocosmos.problems import Problem, load_problem, problem_name, samples_in, shares_of
 from paretocosmos.registry import Spec
 from paretocosmos.runtime.device import check_precision, resolve_device
@@ -171,7 +169,7 @@ def _choose_components(
         if conditioning is None and _has_fixed_rays(method, settings):
             conditioning = "none"  # each network has one ray, which it need not be told
         if isinstance(backbone, nn.Module) and conditioning is None and preset == "default":
-            conditioning, _ = choose_conditioning(backbone, CONDITIONINGS[preset])
+            conditioning = CONDITIONINGS[preset]
         elif backbone is None or conditioning is None:
             names = choose_network(preset, loaded, method)
             backbone = names["backbone"] if backbone is None else backbone
@@ -246,9 +244,6 @@ def _resolve_settings(
     # those of a network that starts with `zero` are to stay as they are
     if not isinstance(backbone, str) or {"zero", "conditioning.zero"} & user_settings.keys():
         preset_settings.pop("joined", None)
-    # a rank needs a matrix; a caller who asks for one gets an error from `film`
-    if isinstance(backbone, nn.Module) and not find_matrix_layers(backbone):
-        preset_settings.pop("rank", None)
     # lenient: a preset has settings for components that another choice has left out
     settings = split_settings(preset_settings, components.owners, lenient=True)
     # not lenient: a setting of the caller's that no component takes is a mistake

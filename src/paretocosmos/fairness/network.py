@@ -107,8 +107,8 @@ class AdjustedNetwork(Conditioning):
         return {LABEL: 1, GROUPS_IF_NEGATIVE: groups, GROUPS_IF_POSITIVE: groups}
 
     @property
-    def ray_parameters(self) -> frozenset[str]:
-        return frozenset()
+    def ray_parameters(self) -> tuple[str, ...]:
+        return ()
 
     @property
     def includes_ends(self) -> bool:

@@ -1,6 +1,8 @@
 """A conditioned network at one ray: an ordinary module, and, merged, one of its own class."""
 
 import copy
+import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +52,19 @@ class Affine(nn.Module):
 
     def doubled(self, inputs: Tensor) -> Tensor:
         return 2 * self.forward(inputs)
+
+
+def test_its_forward_has_the_signature_of_the_network(rays: Rays) -> None:
+    network = Affine()
+    model: Any = Film(network, J).at(rays())
+    expected = inspect.signature(network.forward)
+    assert inspect.signature(model.forward) == expected
+    for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert inspect.signature(copied.forward) == expected
+        with torch.no_grad():  # the copy calls its own weights
+            copied.one.layer.weight.zero_()
+        left = torch.randn(6, 4)
+        assert not torch.equal(copied(left), model(left))
 
 
 @pytest.mark.parametrize("name", ["concat", "film", "hypernet", "lora", "none"])

@@ -177,6 +177,5 @@ def test_one_network_is_itself() -> None:
 def test_what_reads_the_ray_is_what_does_so_in_its_networks() -> None:
     linear = nn.Linear(3, 1)
     networks = [Unconditioned(linear, 2), Concat(linear, 2), Constant(1.0)]
-    assert PerRayEnsemble(networks, even_rays(3, 2)).ray_parameters == {
-        "backbone.1.backbone.ray.weight"
-    }
+    model = PerRayEnsemble(networks, even_rays(3, 2))
+    assert model.ray_parameters == ("backbone.1.backbone.ray.weight",)

@@ -1,4 +1,4 @@
-"""Where a ray enters: what `auto` picks, what is tried out, what is refused and why."""
+"""Where a ray enters by default, what is tried out, what is refused and why."""
 
 import warnings
 from collections.abc import Callable
@@ -170,7 +170,7 @@ def test_a_network_of_halves_takes_rays_in_full(how: str) -> None:
         (nn.LSTM(3, 4), ("",)),
     ],
 )
-def test_what_auto_picks(network: nn.Module, places: tuple[str, ...]) -> None:
+def test_blocks_of_the_default(network: nn.Module, places: tuple[str, ...]) -> None:
     model = condition(network, 2, settings={"rank": 0})
     assert isinstance(model, Film)
     assert model.places == places
@@ -184,7 +184,8 @@ class TiedAutoencoder(nn.Module):
         self.encode = nn.Linear(4, 4)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return F.linear(self.encode(inputs), self.encode.weight.T)
+        out: Tensor = F.linear(self.encode(inputs), self.encode.weight.T)
+        return out
 
 
 @pytest.mark.parametrize("build", [partial(nn.Linear, 4, 4), TiedAutoencoder])
@@ -212,11 +213,15 @@ def test_a_network_of_one_layer_gets_the_whole_front(build: Callable[[], nn.Modu
 
 @pytest.mark.parametrize(
     ("network", "says"),
-    [(nn.ReLU(), "none in ReLU"), (nn.Embedding(4, 1), 'Embedding .*how="hypernet"')],
+    [
+        (nn.ReLU(), "in ReLU: condition the part"),
+        (nn.Embedding(4, 1), 'Embedding.* how="hypernet"'),
+    ],
 )
 def test_a_network_without_layers_for_a_ray_is_refused(network: nn.Module, says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says):
-        condition(network, 2)
+    for how in ("film", "input"):
+        with pytest.raises(ConfigurationError, match=says):
+            condition(network, 2, how=how)
 
 
 class Expert(nn.Module):

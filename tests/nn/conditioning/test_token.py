@@ -90,9 +90,8 @@ def test_it_starts_the_same_at_every_ray_from_rows_of_the_embedding(network: Rea
     for token in model.start.view(K, WIDTH):
         assert (token == network.words.weight).all(dim=1).any()
     assert "backbone.words.layer.weight" in model.state_dict()
-    assert model.ray_parameters == {
-        "start", *(f"perceptron.{at}.{name}" for at in (0, 2) for name in ("weight", "bias"))
-    }  # fmt: skip
+    perceptron = [f"perceptron.{at}.{name}" for at in (0, 2) for name in ("weight", "bias")]
+    assert list(model.ray_parameters) == ["start", *perceptron]
 
 
 def test_a_recurrent_network_of_words(rays: Rays) -> None:

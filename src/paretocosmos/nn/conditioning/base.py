@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.nn.conditioning.sample_layout import can_probe
 from paretocosmos.types import Inputs, Outputs
 
 # Names of the parameters that torch's old `weight_norm` and `spectral_norm` compute a weight from.
@@ -132,14 +133,14 @@ class Conditioning(nn.Module, ABC):
         return self.ends is not None
 
     @property
-    def ray_parameters(self) -> frozenset[str]:
+    def ray_parameters(self) -> tuple[str, ...]:
         """The parameters that read the ray, by dotted name: with all of them 0 it changes nothing.
 
         The others are the backbone's own. By default, all that the conditioning has beside it; one
         that puts parameters into the backbone names those too.
         """
         names = (name for name, _ in self.named_parameters())
-        return frozenset(name for name in names if not is_inside(name, ("backbone",)))
+        return tuple(name for name in names if not is_inside(name, ("backbone",)))
 
     @abstractmethod
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
@@ -222,6 +223,14 @@ class Conditioning(nn.Module, ABC):
             raise ConfigurationError(
                 f"a ray must have shape [{self.objectives}], or [G, {self.objectives}] with one "
                 f"ray per group of samples; found {tuple(shape)}"
+            )
+        # reading numbers from a GPU would hold up every step
+        readable = ray.device.type == "cpu" and can_probe([ray])
+        if readable and not bool((allowed := (ray >= 0) & ray.isfinite()).all()):
+            bad_rays = ray[~allowed.all(dim=-1)].reshape(-1, self.objectives)
+            raise ConfigurationError(
+                f"a ray must have finite entries >= 0, found {bad_rays[0].tolist()}: use weights "
+                f"that sum to 1, such as {[round(1 / self.objectives, 3)] * self.objectives}"
             )
         rays = ray.unsqueeze(0) if ray.ndim == 1 else ray
         return rays if self.ends is None else rays @ self.ends.to(rays)

@@ -20,9 +20,10 @@ from paretocosmos.nn.conditioning.sample_layout import (
     move_samples_back,
     move_samples_first,
     stack_outputs,
+    unflatten_rays,
 )
 from paretocosmos.runtime.torch_private import has_hooks
-from paretocosmos.types import Inputs, Outputs, map_tensors
+from paretocosmos.types import Inputs, Outputs
 
 Layer = TypeVar("Layer", bound=nn.Linear | nn.Conv2d)
 
@@ -166,10 +167,7 @@ class FirstLayerConditioning(InjectedConditioning, Generic[Layer]):
             try:
                 # the layer repeats each sample once per ray; what comes after sees N * B samples
                 outputs = self._call_with(inputs, self._terms(rays), "each")
-                by_ray: Outputs = map_tensors(
-                    lambda out: torch.unflatten(out, 0, (len(rays), -1)), outputs
-                )
-                return by_ray
+                return unflatten_rays(outputs, len(rays))
             except (RuntimeError, ValueError):
                 pass  # samples bypassed the layer (a skip connection), or were counted before it
         return stack_outputs(self._call_with(inputs, self._terms(ray)) for ray in rays.unsqueeze(1))

@@ -12,8 +12,15 @@ from paretocosmos.nn.conditioning.layer_search import (
     check_is_called,
     find_blocks,
     find_matrix_layers,
+    iter_leaves,
 )
-from paretocosmos.nn.conditioning.layer_types import Width, find_width, is_recurrent
+from paretocosmos.nn.conditioning.layer_types import (
+    Width,
+    find_width,
+    has_weight_matrix,
+    is_differentiable,
+    is_recurrent,
+)
 from paretocosmos.nn.conditioning.low_rank import LowRank, make_low_rank
 from paretocosmos.nn.conditioning.sample_layout import (
     FIRST,
@@ -23,6 +30,7 @@ from paretocosmos.nn.conditioning.sample_layout import (
     move_samples_back,
     move_samples_first,
     stack_outputs,
+    unflatten_rays,
 )
 from paretocosmos.types import Inputs, Outputs, map_tensors
 
@@ -178,7 +186,10 @@ class Film(InjectedConditioning):
         # before anything is replaced: conditioned layers would hide what they contain
         widths = [self._find_width(name) for name in self._blocks]
         if rank > 0:
-            self._adapt(rank)
+            for adapted in find_matrix_layers(self.backbone):
+                self._insert(
+                    make_low_rank(self.backbone.get_submodule(adapted), self.objectives, rank)
+                )
         for name, block_width in zip(self._blocks, widths, strict=True):
             block = self._get_block(name)
             modulated = ModulatedRecurrent if is_recurrent(block) else Modulated
@@ -229,32 +240,31 @@ class Film(InjectedConditioning):
             for block in layout.blocks
         ]
         repeated = self._run(map_tensors(repeat, inputs), terms, axes=axes)
-        by_ray: Outputs = map_tensors(
-            lambda out: torch.unflatten(out, 0, (len(rays), -1)), repeated
-        )
-        return by_ray
-
-    def _adapt(self, rank: int) -> None:
-        """Let the weights of every layer move with the ray."""
-        places = find_matrix_layers(self.backbone)
-        if not places:
-            raise ConfigurationError(
-                "`rank` needs linear layers or convolutions, found none in "
-                f"{type(self.backbone).__name__}: set it to 0"
-            )
-        for layer in [self.backbone.get_submodule(name) for name in places]:
-            self._insert(make_low_rank(layer, self.objectives, rank))
+        return unflatten_rays(repeated, len(rays))
 
     def _find_blocks(self) -> tuple[str, ...]:
         blocks = find_blocks(self.backbone)
-        if not blocks:
+        if blocks:
+            return tuple(blocks)
+        kind = type(self.backbone).__name__
+        layers = [module for _, module in iter_leaves(self.backbone) if has_weight_matrix(module)]
+        if not layers:
             raise ConfigurationError(
-                "`film` looked for repeated blocks, normalisation layers, and hidden linear layers "
-                f"or convolutions, found none in {type(self.backbone).__name__}: name the layers "
-                'to scale and shift, as in `layer=("encoder.first", "encoder.second")`, or use '
-                "`concat`, which needs only one layer"
+                f"a conditioned network needs layers with weights, found none in {kind}: condition "
+                "the part that has them"
             )
-        return tuple(blocks)
+        # rounding has a gradient of 0, so that no loss reaches what reads the ray
+        if not is_differentiable(layers[-1]):
+            raise ConfigurationError(
+                f"no gradient passes through the last layers of {kind}, which are quantised to "
+                "whole numbers, so a ray cannot be learned: condition and train the network first "
+                "and quantise it afterwards, or keep its last two layers in floating point"
+            )
+        raise ConfigurationError(
+            f"`film` looked for linear layers, convolutions, recurrent layers and wide embeddings, "
+            f'found none that is called in {kind}: use how="hypernet", which computes all weights '
+            "from the ray"
+        )
 
     def _get_block(self, name: str) -> nn.Module:
         try:

@@ -4,6 +4,7 @@ import copy
 import inspect
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial, update_wrapper
 from typing import Any
 
 import torch
@@ -45,10 +46,11 @@ class FixedRay(nn.Module):
         self.conditioned = model
         self.register_buffer("ray", ray)
         self._names = _get_argument_names(model.backbone)
+        # with the network's signature, by which the Trainer of `transformers` picks columns
+        self.forward = update_wrapper(partial(FixedRay._call, self), model.backbone.forward)
         self.train(model.training)
 
-    def forward(self, *args: Any, **named: Any) -> Any:
-        """Call the network at the ray with the arguments that it takes."""
+    def _call(self, *args: Any, **named: Any) -> Any:
         inputs: Any = args[0] if len(args) == 1 and not named else None
         if inputs is None:
             if len(args) > len(self._names):

@@ -20,6 +20,7 @@ from paretocosmos.nn.conditioning.sample_layout import (
     check_group_count,
     count_samples,
     iter_tensors,
+    join_outputs,
     select_own_rows,
     stack_outputs,
 )
@@ -155,9 +156,8 @@ class Hypernet(Conditioning):
             return select_own_rows(alone, None if layout is None else layout.outputs)
         check_group_count(samples, groups)
         shares = map_tensors(lambda x: torch.unflatten(x, 0, (groups, samples // groups)), inputs)
-        grouped: Outputs = map_tensors(
-            lambda out: out.flatten(0, 1), self._call_each(weights, shares, 0)
-        )
+        outputs = self._call_each(weights, shares, 0)
+        grouped: Outputs = map_tensors(lambda out: out.flatten(0, 1), outputs, keep_classes=True)
         return grouped
 
     def _layout(self, weights: dict[str, Tensor], inputs: Inputs) -> Layout | None:
@@ -190,17 +190,26 @@ class Hypernet(Conditioning):
             self._call_each(self.weights(few), inputs, None)
             for few in self.rays_for(rays).split(rays_at_once)
         ]
-        joined: Outputs = map_tensors(lambda *outs: torch.cat(outs), *chunks)
-        return joined
+        return join_outputs(chunks)
 
     def _call_each(self, weights: dict[str, Tensor], inputs: Inputs, axis: int | None) -> Outputs:
         """Call the network with each set of weights, on its share along `axis` or on all inputs."""
         first_weight = next(iter(weights.values()))
         if _can_vmap(self.backbone, first_weight.device, shared=axis is None):
+            structure: list[Outputs] = []
+
+            def call_flat(weights: dict[str, Tensor], inputs: Inputs) -> tuple[Tensor, ...]:
+                # vmap returns no dataclasses
+                structure[:] = [self._call_with_weights(weights, inputs)]
+                return tuple(iter_tensors(structure))
+
             # dropout draws for every sample, as it would in one call for all
-            mapped = torch.vmap(self._call_with_weights, in_dims=(0, axis), randomness="different")
+            mapped = torch.vmap(call_flat, in_dims=(0, axis), randomness="different")
             try:
-                outputs: Outputs = mapped(weights, inputs)
+                tensors = iter(mapped(weights, inputs))
+                outputs: Outputs = map_tensors(
+                    lambda _: next(tensors), structure[0], keep_classes=True
+                )
                 return outputs
             except torch.cuda.OutOfMemoryError:  # a RuntimeError too, but not one of mapping
                 raise
@@ -222,9 +231,7 @@ class Hypernet(Conditioning):
             list(weights.values()),
             lambda tensors: self._set_weights(dict(zip(weights, tensors, strict=True))),
         )
-        # `map_tensors` turns a dataclass into a dict, which vmap can return
-        unpacked: Outputs = map_tensors(lambda out: out, outputs)
-        return unpacked
+        return outputs
 
     def _set_weights(self, weights: dict[str, Tensor]) -> Callable[[], None]:
         """Set weights until the returned function is called, which restores the network's own."""

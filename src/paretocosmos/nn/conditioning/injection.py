@@ -54,7 +54,6 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.conditioning.base import Conditioning
 from paretocosmos.nn.conditioning.probing import (
     LayoutCache,
-    can_probe,
     find_insensitive_places,
     find_sensitive_layers,
     has_several_processes,
@@ -64,6 +63,7 @@ from paretocosmos.nn.conditioning.sample_layout import (
     Batching,
     Layout,
     SampleAxis,
+    can_probe,
     check_group_count,
     count_samples,
     has_samples_first,
@@ -237,15 +237,16 @@ class InjectedConditioning(Conditioning):
         """Compute what is injected at rays ``[G, J]``: ``[G, ...]`` for each of the `places`."""
 
     @property
-    def ray_parameters(self) -> frozenset[str]:
+    def ray_parameters(self) -> tuple[str, ...]:
         readers = {
             parameter
             for module in self.backbone.modules()
             if isinstance(module, ConditionedLayer)
             for parameter in set(module.parameters()) - set(module.layer.parameters())
         }
-        inner = (name for name, parameter in self.named_parameters() if parameter in readers)
-        return super().ray_parameters.union(inner)
+        outer = super().ray_parameters
+        named = self.named_parameters()
+        return tuple(name for name, entry in named if name in outer or entry in readers)
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
         return self._call_with(inputs, self._terms(self.rays_for(ray)))
@@ -329,7 +330,7 @@ class InjectedConditioning(Conditioning):
         raise ConfigurationError(
             f"nothing that enters at `{where}` changes the outputs, so they cannot depend on the "
             "ray (a bias on attention keys cancels, or an output is not used): use "
-            f'how="auto", which finds the places itself{alternative}'
+            f'how="film", which finds the places itself{alternative}'
         )
 
     def _layout(self, inputs: Inputs, terms: Sequence[Tensor]) -> Layout | None:

@@ -31,17 +31,6 @@ CHANNEL_PRESERVING = tuple(
 MATRICES = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
-def has_weights(network: nn.Module) -> bool:
-    """Return True if any layer of a network has weights."""
-    return any(has_weight_matrix(module) for _, module in iter_leaves(network))
-
-
-def ends_quantized(network: nn.Module) -> bool:
-    """Return True if the last layer with weights is quantized, so that no ray can be learned."""
-    layers = [module for _, module in iter_leaves(network) if has_weight_matrix(module)]
-    return bool(layers) and not is_differentiable(layers[-1])
-
-
 def iter_leaves(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Yield the innermost modules that are called, by dotted names, in the order of the source."""
     for name, module in _iter_modules(network):
@@ -120,7 +109,8 @@ def find_blocks(network: nn.Module) -> list[str]:
     tables = [name for name, module in leaves if isinstance(module, nn.Embedding | nn.EmbeddingBag)]
     # embeddings of width 1 are weights of a linear model, with no features to scale
     wide = [n for n in drop_heads(tables) if network.get_submodule(n).embedding_dim != 1]
-    return blocks or wide or ([] if ends_quantized(network) else layers[-1:])
+    last = [n for n in layers[-1:] if is_differentiable(network.get_submodule(n))]
+    return blocks or wide or last
 
 
 def _drop_before_quantized(network: nn.Module, names: list[str]) -> list[str]:

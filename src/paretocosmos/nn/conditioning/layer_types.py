@@ -222,8 +222,7 @@ def get_method_sources(kind: type) -> str:
 
 def returns_concatenation(module: nn.Module) -> bool:
     """Return True if a module gives a concatenation, a list or a dictionary."""
-    kind: Any = type(module)  # mypy takes no class for hashable
-    return _read_returns(kind, _get_forward_name(module))
+    return _read_returns(*_get_forward(module))
 
 
 def _returns_outputs_of(module: nn.Module, name: str) -> bool:
@@ -232,14 +231,15 @@ def _returns_outputs_of(module: nn.Module, name: str) -> bool:
         return True  # the child is the last with weights
     children = module.named_children()
     passing = frozenset(n for n, child in children if next(child.parameters(), None) is None)
-    kind: Any = type(module)
-    return _read_returns(kind, _get_forward_name(module), name, passing)
+    return _read_returns(*_get_forward(module), name, passing)
 
 
-def _get_forward_name(module: nn.Module) -> str:
+def _get_forward(module: nn.Module) -> tuple[Any, str]:
+    """Return a module's class and the name of the method that is its `forward`."""
     # `self.forward = self._slow_forward` in a constructor shows in the instance only
     forward: Any = vars(module).get("forward")  # another method, chosen by the constructor
-    return forward.__name__ if getattr(forward, "__self__", None) is module else "forward"
+    chosen = forward.__name__ if getattr(forward, "__self__", None) is module else "forward"
+    return type(module), chosen
 
 
 @cache

@@ -25,14 +25,12 @@ from paretocosmos.nn.conditioning.sample_layout import (
     INTERDEPENDENT,
     Layout,
     SampleAxis,
+    can_probe,
     has_samples_first,
     iter_floats,
     iter_tensors,
 )
 from paretocosmos.runtime.torch_private import (
-    in_backward_pass,
-    is_dispatch_watched,
-    is_functorch_wrapped,
     reparametrize,
 )
 from paretocosmos.types import Inputs, Outputs, first, map_tensors
@@ -43,18 +41,6 @@ ROUNDING, CANCELLATION = 1e-6, 1e-5
 NOISE = 0.1
 # Layers that a message names.
 MOST_NAMED = 4
-
-
-def can_probe(tensors: Sequence[Tensor]) -> bool:
-    """Return True if a network may be run to look at its numbers: not while it is recorded."""
-    return not (
-        torch.compiler.is_compiling()
-        or in_backward_pass()
-        or is_dispatch_watched()
-        or any(is_functorch_wrapped(tensor) for tensor in tensors)
-        or any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors)
-        or (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
-    )
 
 
 def has_several_processes() -> bool:

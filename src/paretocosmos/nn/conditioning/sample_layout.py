@@ -11,6 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
+from paretocosmos.runtime.torch_private import (
+    in_backward_pass,
+    is_dispatch_watched,
+    is_functorch_wrapped,
+)
 from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
 Batching = Literal["groups", "each"]
@@ -104,14 +109,40 @@ def select_own_rows(alone: Sequence[Outputs], axes: Sequence[SampleAxis] | None)
         rows = outs[0].shape[axis] // groups
         return torch.cat([out.narrow(axis, i * rows, rows) for i, out in enumerate(outs)], axis)
 
-    selected: Outputs = map_tensors(select, *alone)
+    selected: Outputs = map_tensors(select, *alone, keep_classes=True)
     return selected
+
+
+def join_outputs(shares: Sequence[Outputs]) -> Outputs:
+    """Join outputs along their first axis."""
+    joined: Outputs = map_tensors(lambda *outs: torch.cat(outs), *shares, keep_classes=True)
+    return joined
+
+
+def unflatten_rays(outputs: Outputs, rays: int) -> Outputs:
+    """Bring outputs of every sample under every ray, ``[N * B, ...]``, to ``[N, B, ...]``."""
+    by_ray: Outputs = map_tensors(
+        lambda out: torch.unflatten(out, 0, (rays, -1)), outputs, keep_classes=True
+    )
+    return by_ray
 
 
 def stack_outputs(alone: Iterable[Outputs]) -> Outputs:
     """Stack the outputs of one call per ray along a new first axis, ``[N, B, ...]``."""
-    stacked: Outputs = map_tensors(lambda *outs: torch.stack(outs), *alone)
+    stacked: Outputs = map_tensors(lambda *outs: torch.stack(outs), *alone, keep_classes=True)
     return stacked
+
+
+def can_probe(tensors: Sequence[Tensor]) -> bool:
+    """Return True if a network may be run to look at its numbers: not while it is recorded."""
+    return not (
+        torch.compiler.is_compiling()
+        or in_backward_pass()
+        or is_dispatch_watched()
+        or any(is_functorch_wrapped(tensor) for tensor in tensors)
+        or any(type(tensor) not in (Tensor, nn.Parameter) for tensor in tensors)
+        or (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
+    )
 
 
 def iter_tensors(nested: object) -> Iterator[Tensor]:

@@ -4,13 +4,16 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.conditioning.base import Conditioning
-from paretocosmos.nn.conditioning.sample_layout import check_group_count, stack_outputs
+from paretocosmos.nn.conditioning.sample_layout import (
+    check_group_count,
+    join_outputs,
+    stack_outputs,
+)
 from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
 
@@ -41,8 +44,8 @@ class PerRayEnsemble(Conditioning):
         self.register_buffer("rays", rays.clone())
 
     @property
-    def ray_parameters(self) -> frozenset[str]:
-        return frozenset(
+    def ray_parameters(self) -> tuple[str, ...]:
+        return tuple(
             f"backbone.{index}.{name}"
             for index, network in self.backbone.named_children()
             if isinstance(network, Conditioning)
@@ -60,8 +63,7 @@ class PerRayEnsemble(Conditioning):
             )
             for i, r in enumerate(rays)
         ]
-        joined: Outputs = map_tensors(lambda *outs: torch.cat(outs), *outputs)
-        return joined
+        return join_outputs(outputs)
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
         return stack_outputs(self._call_nearest(inputs, ray) for ray in self.rays_for(rays))
@@ -107,6 +109,6 @@ class Unconditioned(Conditioning):
         count = len(self.rays_for(rays))
         # a view: the same numbers for all rays take no more memory than for one
         expanded: Outputs = map_tensors(
-            lambda out: out.expand(count, *out.shape), self.call(inputs)
+            lambda out: out.expand(count, *out.shape), self.call(inputs), keep_classes=True
         )
         return expanded

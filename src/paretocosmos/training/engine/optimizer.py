@@ -51,8 +51,8 @@ def find_undecayed(model: nn.Module) -> frozenset[str]:
     Biases and scales, and what reads the ray: shrunk, the ray would have less influence.
     """
     vectors = {name for name, parameter in model.named_parameters() if parameter.ndim < 2}
-    reads = model.ray_parameters if isinstance(model, Conditioning) else frozenset()
-    return frozenset(vectors | reads)
+    reads = model.ray_parameters if isinstance(model, Conditioning) else ()
+    return frozenset(vectors.union(reads))
 
 
 class Optimizer:

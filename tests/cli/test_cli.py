@@ -370,7 +370,7 @@ def test_notes_are_on_stderr_and_once(
             warnings.warn("known to be [odd]", BenchmarkWarning, stacklevel=1)
         return make_plan(*given, **named)
 
-    monkeypatch.setattr("paretocosmos.training.fit.make_plan", warned)
+    monkeypatch.setattr("paretocosmos.training.jobs.make_plan", warned)
     ended = cli("train", "toy_convex", *SMALL, "--json")
     assert ended.err == "note: known to be [odd]\n"
     assert json.loads(ended.out)["problem"] == "toy_convex"
@@ -670,7 +670,7 @@ def test_ctrl_c_with_seeds_says_how_to_go_on(
     given = ("train", "toy_convex", *SMALL, "--seeds", "1,2", "--json")
     whole = json.loads(cli(*given, "--out", "whole").out)
     with monkeypatch.context() as patch:
-        patch.setattr("paretocosmos.training.fit._should_stack", lambda plan, _: together)
+        patch.setattr("paretocosmos.training.fit.fits_stack", lambda plan: together)
         _interrupt_at(patch, 2)
         ended = cli(*given, "--out", "here")
     assert (ended.code, ended.out) == (130, "")

@@ -251,7 +251,7 @@ def test_a_full_disk_stops_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         raise RunError("no space left")
 
     asked: list[str] = []
-    monkeypatch.setattr("paretocosmos.training.compare.fit", full)
+    monkeypatch.setattr("paretocosmos.training.fit.fit", full)
     with pytest.raises(RunError, match=r"^no space left$"):
         compare("toy_convex", ["cosmos", "uniform"], preset="paper", out=tmp_path / "runs", **SMALL)
     assert asked == ["cosmos"]
@@ -265,7 +265,7 @@ def test_a_gpu_too_small_for_one_method_is_not_for_all(
             raise RunError("out of memory") from torch.cuda.OutOfMemoryError()
         return fit(*given, **named)
 
-    monkeypatch.setattr("paretocosmos.training.compare.fit", tight)
+    monkeypatch.setattr("paretocosmos.training.fit.fit", tight)
     given: dict[str, Any] = {"epochs": 1, "settings": HIDDEN, **SMALL}
     found = compare(
         "toy_convex", ["cosmos", "uniform"], preset="paper", out=tmp_path / "runs", **given

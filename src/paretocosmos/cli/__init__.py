@@ -206,7 +206,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-# The address of `reproduce` for a cluster on this machine.
+# The address of a cluster on this machine.
 LOCAL = "local"
 
 
@@ -308,7 +308,7 @@ def fill_address(arguments: Sequence[str]) -> list[str]:
     filled: list[str] = []
     for argument, following in pairwise([*arguments, "--"]):
         filled.append(argument)
-        if argument == "--cluster" and following.startswith("-") and arguments[0] == "reproduce":
+        if argument == "--cluster" and following.startswith("-"):
             filled.append(LOCAL)
     return filled
 

@@ -25,6 +25,7 @@ from paretocosmos.io.formatting import format_number
 from paretocosmos.io.progress import status
 from paretocosmos.pareto.metrics import MEANINGS
 from paretocosmos.runs.run import PAGE
+from paretocosmos.runtime.device import convert_sigterm
 from paretocosmos.training.compare import COMPARED, Comparison
 from paretocosmos.training.compare import compare as compare_methods
 from paretocosmos.training.progress import show_bars
@@ -52,6 +53,8 @@ def compare(
     engine: options.Engine = "auto",
     precision: options.Precision = "tf32",
     deterministic: options.Deterministic = False,
+    workers: options.Workers = 0,
+    cluster: options.Cluster = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the comparison in --out.")
     ] = False,
@@ -70,7 +73,8 @@ def compare(
         raise ConfigurationError("--seeds and --seed exclude each other: give one of them")
     folders: list[Path] = []
     try:
-        with warnings_as_notes(), show_bars(folders, quiet=as_json, log=True):
+        # a scheduler's SIGTERM ends it like Ctrl-C, with everything saved
+        with convert_sigterm(), warnings_as_notes(), show_bars(folders, quiet=as_json, log=True):
             comparison = compare_methods(
                 problem,
                 [name.strip() for name in methods.split(",") if name.strip()],

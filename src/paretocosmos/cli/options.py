@@ -104,6 +104,15 @@ Precision = Annotated[str, machine_option(help="tf32, fp32, bf16 or fp64.")]
 Deterministic = Annotated[
     bool, machine_option("--deterministic", help="Use reproducible kernels on a GPU.")
 ]
+Workers = Annotated[
+    int, machine_option(help="Processes to train in at once, with the same results; 0: none.")
+]
+Cluster = Annotated[
+    str | None,
+    machine_option(
+        metavar="[ADDRESS]", help="Train on a Ray cluster; without ADDRESS, on one started here."
+    ),
+]
 Trust = Annotated[
     list[str] | None,
     typer.Option(
@@ -149,7 +158,7 @@ OTHER_SETTINGS = ("penalty", "alpha", "fairness", "data")
 # Options that `fit` and `compare` take by the same names.
 PLAN_OPTIONS = (
     *("preset", "protocol", "method", "backbone", "conditioning", "epochs", "out", "resume"),
-    *("device", "engine", "precision", "deterministic"),
+    *("device", "engine", "precision", "deterministic", "workers", "cluster"),
 )
 
 

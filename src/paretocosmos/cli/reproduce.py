@@ -6,7 +6,16 @@ from typing import Annotated
 import typer
 
 from paretocosmos.cli.console import print_json, print_next_command, print_note
-from paretocosmos.cli.options import AsJson, Device, Precision, Trust, format_options, parse_seeds
+from paretocosmos.cli.options import (
+    AsJson,
+    Cluster,
+    Device,
+    Precision,
+    Trust,
+    Workers,
+    format_options,
+    parse_seeds,
+)
 from paretocosmos.cli.reproduction_view import (
     end_interrupted_recipe,
     exit_on_failures,
@@ -39,19 +48,8 @@ def reproduce(
     ] = None,
     device: Device = "auto",
     precision: Precision = "tf32",
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            help="Experiments to train at once, each in a process; 0: no process.  [default: 1]"
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[ADDRESS]",
-            help="Train on a Ray cluster; without ADDRESS, on one on this machine.",
-        ),
-    ] = None,
+    workers: Workers = 1,
+    cluster: Cluster = None,
     trust: Trust = None,
     as_json: AsJson = False,
 ) -> None:
@@ -73,8 +71,8 @@ def reproduce(
                 trust=trust or (),
                 device=device,
                 precision=precision,
-                # one process by default, so that a crash in it does not end the recipe
-                workers=(1 if cluster is None else 0) if workers is None else workers,
+                # one by default, so that a crash in it does not end the recipe
+                workers=0 if cluster is not None and workers == 1 else workers,
                 cluster=cluster,
                 progress=show,
             )

@@ -81,6 +81,8 @@ def train(
     engine: options.Engine = "auto",
     precision: options.Precision = "tf32",
     deterministic: options.Deterministic = False,
+    workers: options.Workers = 0,
+    cluster: options.Cluster = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     log_to: options.LogTo = None,
     as_json: options.AsJson = False,

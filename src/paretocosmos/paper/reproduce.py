@@ -173,7 +173,7 @@ class Reproduction:
         )
         now = _add_results(now, self.out)
         self._end(now, news.seconds, news.seconds if news.share is None else news.share)
-        self.notes += [note for note in news.notes if note not in self.notes]
+        self.notes += [note for note, _ in news.notes if note not in self.notes]
 
     def stop(self) -> None:
         """Mark running experiments as waiting for the next time, and save."""

@@ -1,11 +1,13 @@
 """Choose, check, find and lock the folders of runs."""
 
+import dataclasses
 import json
 import re
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,17 +105,22 @@ def _ask_first(processes: Processes, decide: Callable[[], Any]) -> Any:
     return json.loads(processes.broadcast_bytes(json.dumps(answer).encode()))
 
 
-def is_finished(processes: Processes, folder: Path, plan: Plan) -> bool:
-    """Return True if a run came to its end; raise if it has other settings."""
+def is_finished(folder: Path, plan: Plan, *, any_device: bool = False) -> bool:
+    """Return True if a run came to its end; raise if it has other settings.
 
-    def read_status() -> bool:
-        if not (folder / "run.json").exists():
-            return False
-        record = load_record(folder)
-        refuse_other(folder, record, plan)
-        return bool(record["status"] == "finished")
-
-    return bool(_ask_first(processes, read_status))
+    Args:
+        folder: the run folder, which need not exist.
+        plan: what is to be trained in it.
+        any_device: whether it may have trained on another kind of device.
+    """
+    if not (folder / "run.json").exists():
+        return False
+    record = load_record(folder)
+    if any_device:
+        there = dataclasses.replace(plan.configuration, device=record["device"])
+        plan = dataclasses.replace(plan, configuration=there)
+    refuse_other(folder, record, plan)
+    return bool(record["status"] == "finished")
 
 
 def with_resume_hint(error: ParetoCosmosError, folder: Path) -> ParetoCosmosError:
@@ -265,7 +272,11 @@ def claim_runs(
 
 
 def _select_unfinished(jobs: list[Job], processes: Processes) -> list[Job]:
-    return [(plan, folder) for plan, folder in jobs if not is_finished(processes, folder, plan)]
+    return [
+        (plan, folder)
+        for plan, folder in jobs
+        if not _ask_first(processes, partial(is_finished, folder, plan))
+    ]
 
 
 def _lock_folders(locks: ExitStack, jobs: list[Job], pending: list[Job]) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from paretocosmos import registry
-from paretocosmos.config.plan import NetworkSpec
+from paretocosmos.config.plan import NetworkSpec, Plan
 from paretocosmos.config.settings import NETWORK
 from paretocosmos.errors import ConfigurationError, DataError, RunError, unknown
 from paretocosmos.io.files import one_line, read_json, user_path
@@ -112,6 +112,17 @@ def load_run(
         check_objectives(folder, record, problem)
     network = to_device_layout(network, target).eval()
     return Run(folder, record, test, val, network, table, problem)
+
+
+def load_planned(plan: Plan, folder: Path) -> Run:
+    """Load the finished run of a plan."""
+    return load_run(
+        folder,
+        model=None if plan.rebuildable else plan.model,
+        problem=plan.problem,
+        trust=plan.configuration.modules,  # the caller named them, and the record agrees
+        device=str(plan.device),
+    )
 
 
 def _read_data(folder: Path, record: Mapping[str, Any]) -> tuple[Front, Front, Table | None]:

@@ -150,7 +150,12 @@ def _run_remotely(task: Task, mark: Path, version: str, actor: Any) -> tuple[Out
     if mark.exists():
         return run_task(task, report_progress), {}
     with tempfile.TemporaryDirectory(prefix="paretocosmos-") as folder:
-        outcome = run_task(dataclasses.replace(task, folder=Path(folder)), report_progress)
+
+        def report_elsewhere(progress: Progress) -> None:
+            home = task.folder / progress.folder.relative_to(folder)  # to continue from
+            report_progress(dataclasses.replace(progress, folder=home))
+
+        outcome = run_task(dataclasses.replace(task, folder=Path(folder)), report_elsewhere)
         error = outcome.error and outcome.error.replace(folder, str(task.folder))
         return dataclasses.replace(outcome, error=error), _read_files(Path(folder))
 

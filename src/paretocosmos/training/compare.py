@@ -1,9 +1,7 @@
 """`compare`: several methods on one problem, one figure and one table."""
 
 import re
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from paretocosmos.config.resolve import PlanOptions, make_plan
 from paretocosmos.config.settings import Training, get_pairs
 from paretocosmos.errors import (
     ConfigurationError,
-    FrontWarning,
     ParetoCosmosError,
     RunError,
     joined,
@@ -22,19 +19,23 @@ from paretocosmos.errors import (
 )
 from paretocosmos.io.files import remove_leftovers
 from paretocosmos.nn.conditioning import list_networks
-from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.problems import Problem, problem_name
-from paretocosmos.runs.folders import choose_folder, refuse_one_run, refuse_other
-from paretocosmos.runs.record import load_record
-from paretocosmos.runs.run import Run
-from paretocosmos.runtime.device import lacks_memory
+from paretocosmos.runs.folders import choose_folder, is_finished, refuse_one_run
+from paretocosmos.runs.load import load_planned
 from paretocosmos.runtime.distributed import join_processes
 from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.comparison import Comparison
 from paretocosmos.training.engine import check_engine
-from paretocosmos.training.fit import FitOptions, check_seeds, fit, write_pages
+from paretocosmos.training.fit import (
+    FitOptions,
+    check_seeds,
+    train_seeds,
+    write_pages,
+)
 from paretocosmos.training.preflight import run_preflight
 from paretocosmos.training.progress import Progress, follow_progress
+from paretocosmos.training.scheduler import check_place, train_tasks
+from paretocosmos.training.tasks import Task
 
 
 def check_methods(methods: Sequence[str]) -> list[str]:
@@ -188,6 +189,8 @@ def compare(
     engine: str = "auto",
     precision: str = "tf32",
     deterministic: bool = False,
+    workers: int = 0,
+    cluster: str | None = None,
     progress: Callable[[str, Progress], None] | bool = True,
     report: bool = True,
     callbacks: Sequence[Callback] = (),
@@ -214,6 +217,8 @@ def compare(
         engine: as for `fit`.
         precision: as for `fit`.
         deterministic: as for `fit`.
+        workers: processes of this machine that train a method each; 0 trains in this one.
+        cluster: as for `fit`, for methods.
         progress: a bar for each method, `False` for none, or a function to call after every epoch
             with the method's name and its progress.
         report: write ``report.html``, as for `fit`, and one page of all methods.
@@ -225,6 +230,7 @@ def compare(
     >>> [(row["method"], row["points"]) for row in done.rows]
     [('cosmos', 25), ('uniform', 1)]
     """
+    check_place(workers, cluster)
     _check_single_process(device)  # processes would have to agree on every method's failure
     wanted, all_seeds = check_methods(methods), check_seeds(seeds)
     asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
@@ -233,33 +239,31 @@ def compare(
         "model": None,
         "conditioning": None,
         "backbone": backbone,
-        "device": device,
+        "protocol": protocol,
+        "device": device if cluster is None else "auto",  # a cluster has devices of its own
         "precision": precision,
         "deterministic": deterministic,
     }
+    # other processes load the data by themselves
+    by_name = isinstance(problem, str) and (workers > 0 or cluster is not None)
     with follow_progress(progress is True) as follow:
-        lead, plans, method_settings = _plan_methods(
-            problem, wanted, all_seeds, asked, how | {"protocol": protocol}
+        source, plans, options = _plan_methods(
+            problem, wanted, all_seeds, asked, how, by_name=by_name
         )
         _run_preflights(plans, engine)
         # after all checks that need no folder: a refusal leaves nothing on the disk
-        folder, folders = _choose_folders(out, lead.problem.name, wanted, resume=resume)
-        _check_resumable(folder, plans, folders, all_seeds if resume else ())
-        how |= {"resume": resume, "engine": engine, "report": False, "callbacks": callbacks}
+        folder, folders = _choose_folders(out, plans[wanted[0]].problem.name, wanted, resume=resume)
         # all bars at once, so that a user sees how much is still to come
         bars = {name: follow(name, plan.training.epochs) for name, plan in plans.items()}
-
-        def train(method: str) -> list[Run]:
-            options: FitOptions = {
-                **how,
-                "method": method,
-                "settings": method_settings[method],
-                "out": folders[method],
-                "progress": bars[method] or (callable(progress) and partial(progress, method)),
-            }
-            return fit(lead.problem, seeds=all_seeds, **options)
-
-        done = Comparison(folder, lead.problem.name, *_train_methods(plans, train))
+        if callable(progress):
+            bars = {name: partial(progress, name) for name in wanted}
+        rest: FitOptions = {"device": device, "engine": engine, "callbacks": callbacks}
+        tasks = [
+            Task(n, folders[n], partial(train_seeds, source, all_seeds, options[n] | rest))
+            for n in _find_unfinished(folders, plans, all_seeds, any_device=cluster is not None)
+        ]
+        failures = train_tasks(tasks, bars, workers=workers, cluster=cluster, device=device)
+        done = _load_comparison(folder, folders, plans, all_seeds, failures)
         done.save()  # before the pages, which may fail
         if report:
             write_pages([run for some in done.runs.values() for run in some], folder)
@@ -272,6 +276,8 @@ def _choose_folders(
     """Choose the folder of a comparison, and in it the folder of each method."""
     folder = choose_folder(out, f"{problem}-compare", resume=resume, what="comparison")
     refuse_one_run(folder, "a comparison")
+    if resume:
+        remove_leftovers(folder)
     # a name such as `torchjd:UPGrad` has characters that some file systems refuse
     return folder, {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in methods}
 
@@ -291,16 +297,19 @@ def _plan_methods(
     methods: Sequence[str],
     seeds: Sequence[int],
     settings: Mapping[str, Any],
-    how: PlanOptions,
-) -> tuple[Plan, dict[str, Plan], dict[str, dict[str, Any]]]:
+    how: FitOptions,
+    *,
+    by_name: bool,
+) -> tuple[str | Problem, dict[str, Plan], dict[str, FitOptions]]:
     """Plan every method on the problem that the first one loads.
 
     Returns:
-        The first method's plan without settings, every method's plan, and every method's settings.
+        The problem to train on, by name if asked; every method's plan, and its options for `fit`.
     """
 
     def plan(problem: str | Problem, method: str, settings: Mapping[str, Any]) -> Plan:
-        options: PlanOptions = {**how, "method": method, "settings": settings}
+        base: PlanOptions = how
+        options: PlanOptions = {**base, "method": method, "settings": settings}
         return make_plan(problem, seed=seeds[0], **options)
 
     named = isinstance(problem, str)
@@ -316,26 +325,34 @@ def _plan_methods(
     bare = {method: plan(lead.problem, method, {}) for method in methods}
     rest = {key: value for key, value in settings.items() if key not in for_problem}
     by_method = split_by_method(rest, bare, list(takes))
-    return lead, make_plans(by_method, partial(plan, lead.problem)), by_method
+    loading = for_problem if by_name else {}
+    options: dict[str, FitOptions] = {
+        method: how | {"method": method, "settings": loading | own}
+        for method, own in by_method.items()
+    }
+    source = problem if by_name else lead.problem
+    return source, make_plans(by_method, partial(plan, lead.problem)), options
 
 
-def _train_methods(
-    plans: Mapping[str, Plan], train: Callable[[str], list[Run]]
-) -> tuple[dict[str, Sequence[Run]], dict[str, str]]:
-    """Return every method's runs, and the reasons of those that failed; raise if all failed."""
-    runs: dict[str, Sequence[Run]] = {}
-    failures: dict[str, str] = {}
-    for method, plan in plans.items():
-        try:
-            with _prefix_warnings(method, plan):
-                runs[method] = train(method)
-        except ParetoCosmosError as error:
-            if isinstance(error, RunError) and not lacks_memory(error.__cause__):
-                raise  # a full disk is full for the next method too
-            failures[method] = str(error)
-    if not runs:
+def _load_comparison(
+    folder: Path,
+    folders: Mapping[str, Path],
+    plans: Mapping[str, Plan],
+    seeds: Sequence[int],
+    failures: Mapping[str, str],
+) -> Comparison:
+    """Load the runs of every method that did not fail; raise if all did."""
+    if len(failures) == len(plans):
         raise RunError("; ".join(f"{method}: {why}" for method, why in failures.items()))
-    return runs, failures
+    runs = {
+        method: [load_planned(plan.for_seed(n), folders[method] / f"seed-{n}") for n in seeds]
+        for method, plan in plans.items()
+        if method not in failures
+    }
+    problem = next(iter(plans.values())).problem.name
+    # in the order of the methods, whichever failed first
+    reasons = {method: failures[method] for method in plans if method in failures}
+    return Comparison(folder, problem, runs, reasons)
 
 
 def _run_preflights(plans: Mapping[str, Plan], engine: str) -> None:
@@ -350,28 +367,20 @@ def _run_preflights(plans: Mapping[str, Plan], engine: str) -> None:
             raise type(error)(f"{method}: {error}") from error
 
 
-def _check_resumable(
-    folder: Path, plans: Mapping[str, Plan], folders: Mapping[str, Path], seeds: Sequence[int]
-) -> None:
-    """Refuse before the first training what one of the methods cannot continue."""
+def _find_unfinished(
+    folders: Mapping[str, Path],
+    plans: Mapping[str, Plan],
+    seeds: Sequence[int],
+    *,
+    any_device: bool,
+) -> list[str]:
+    """Return the methods to train; raise before the first what one of them cannot continue."""
+    unfinished = []
     for method, plan in plans.items():
-        for seed in seeds:
-            run_folder = folders[method] / f"seed-{seed}"
-            if (run_folder / "run.json").exists():  # else this method had not begun
-                refuse_other(run_folder, load_record(run_folder), plan.for_seed(seed))
-    if seeds:
-        remove_leftovers(folder)
-
-
-@contextmanager
-def _prefix_warnings(method: str, plan: Plan) -> Iterator[None]:
-    """Prefix warnings with the method; drop those of a front where each objective has a network."""
-    rays = plan.method.fixed_rays(len(plan.problem.objectives))
-    alone = rays is not None and has_only_corners(rays)
-    # recorded, since a warning that was shown cannot be given a prefix any more
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", FrontWarning)
-        yield
-    for warning in caught:
-        if not (alone and issubclass(warning.category, FrontWarning)):
-            warnings.warn(f"{method}: {warning.message}", warning.category, stacklevel=3)
+        finished = [
+            is_finished(folders[method] / f"seed-{n}", plan.for_seed(n), any_device=any_device)
+            for n in seeds
+        ]
+        if not all(finished):
+            unfinished.append(method)
+    return unfinished

@@ -1,53 +1,46 @@
 """`fit`: train a method on a problem, with one seed or several."""
 
 import dataclasses
-import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack, overload
 
 import torch
 from torch import nn
 
-from paretocosmos._version import __version__
-from paretocosmos.config.plan import Plan, check_seed
-from paretocosmos.config.resolve import PlanOptions, make_plan
+from paretocosmos.config.plan import Plan
+from paretocosmos.config.resolve import PlanOptions
 from paretocosmos.config.settings import read_optimizer
 from paretocosmos.errors import ConfigurationError, DataError, LostProcessError, RunError
 from paretocosmos.io.files import remove_leftovers
 from paretocosmos.io.progress import print_note, status
 from paretocosmos.methods import Method
-from paretocosmos.nn.conditioning import Conditioning, list_networks
+from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.problems import Problem
 from paretocosmos.problems.streams import explain_loader_error, reports_dead_worker
-from paretocosmos.problems.streams.losses import Loss
-from paretocosmos.problems.streams.problem import DataProblem
 from paretocosmos.runs.folders import (
     Job,
-    choose_run_folders,
     claim_runs,
-    flatten_settings,
+    is_finished,
     with_resume_hint,
 )
-from paretocosmos.runs.load import load_run
+from paretocosmos.runs.load import load_planned
 from paretocosmos.runs.run import PAGE, Run
 from paretocosmos.runtime.device import SMALL_STEP, lacks_memory, on_capture_stream
 from paretocosmos.runtime.distributed import Processes, join_processes
 from paretocosmos.training.callbacks import Callback, Listeners
-from paretocosmos.training.engine import DataDependentError, check_engine
+from paretocosmos.training.engine import DataDependentError
+from paretocosmos.training.jobs import Losses, check_seeds, plan_jobs, take_network
 from paretocosmos.training.loop import Trainer
 from paretocosmos.training.progress import Progress, ProgressCallback, follow_progress
+from paretocosmos.training.scheduler import check_place, train_tasks
 from paretocosmos.training.seed_run import SeedRun
+from paretocosmos.training.tasks import Task
 
 __all__ = ["FitOptions", "Progress", "ProgressCallback", "check_seeds", "fit", "write_pages"]
-
-# Settings that may differ between the processes of one training: each has a device of its own, and
-# its machine may keep the files elsewhere; a hash of the data is compared instead.
-PER_PROCESS = ("device", "problem.settings.data")
-
-Losses = Sequence[Loss] | Mapping[str, Loss]
 
 
 class FitOptions(PlanOptions, total=False):
@@ -59,6 +52,8 @@ class FitOptions(PlanOptions, total=False):
     out: str | Path | None
     resume: bool
     engine: str
+    workers: int
+    cluster: str | None
     progress: ProgressCallback | bool
     report: bool
     callbacks: Sequence[Callback]
@@ -111,6 +106,8 @@ def fit(
     engine: str = "auto",
     precision: str = "tf32",
     deterministic: bool = False,
+    workers: int = 0,
+    cluster: str | None = None,
     progress: ProgressCallback | bool = True,
     report: bool = True,
     callbacks: Sequence[Callback] = (),
@@ -147,13 +144,17 @@ def fit(
         precision: ``"tf32"``: float32, whose products a GPU's tensor cores may round; ``"fp32"``:
             they may not; ``"bf16"``: the network in half precision; ``"fp64"``.
         deterministic: only reproducible kernels, for a GPU; a CPU is always reproducible.
+        workers: processes of this machine that train `seeds` side by side, with the same results
+            on a CPU, where seeds that are fastest together stay together; 0 trains in this one.
+        cluster: the address of a Ray cluster that trains `seeds`, whose machines load the problem
+            by its name; ``"local"`` starts one on this machine.
         progress: a bar in notebooks and terminals, none where output goes to a file or a pipe;
             `False` for none anywhere; or a function to call after every epoch instead.
         report: write ``report.html``, a page to drag the trade-off on, into the run folder; with
             `seeds`, a page of all of them beside their folders, too.
         callbacks: objects that are told of settings, epochs, fronts and the end
             (`training.callbacks.Callback`), such as `TensorBoard()` of
-            `paretocosmos.integrations.loggers`.
+            `paretocosmos.integrations.loggers`; `workers` and `cluster` use copies of them.
 
     Returns:
         The run: `.front`, `.model`, `.folder`, `.report`; with `seeds`, a list of them.
@@ -165,186 +166,128 @@ def fit(
     ('first', 'second')
     """
     listeners, (processes, device) = Listeners(callbacks), join_processes(device)
+    elsewhere = _check_elsewhere(workers, cluster, seeds, processes)
     shortcuts = {"epochs": epochs, "learning_rate": lr, "optimizer": optimizer}
-    trained, model, backbone = _take_network(problem, data, losses, model, backbone)
-    options = PlanOptions(
-        preset=preset,
-        method=method,
-        model=model,
-        conditioning=conditioning,
-        backbone=backbone,
-        protocol=protocol,
-        settings=dict(settings or {}) | read_optimizer(shortcuts),
-        device=device,
-        deterministic=deterministic,
-        precision=precision,
-    )
+    trained, model, backbone = take_network(problem, data, losses, model, backbone)
+    options: FitOptions = {
+        "preset": preset,
+        "method": method,
+        "model": model,
+        "conditioning": conditioning,
+        "backbone": backbone,
+        "protocol": protocol,
+        "settings": dict(settings or {}) | read_optimizer(shortcuts),
+        "device": device if cluster is None else "auto",  # a cluster has devices of its own
+        "deterministic": deterministic,
+        "precision": precision,
+    }
     with ExitStack() as locks, listeners:
         follow = locks.enter_context(follow_progress(progress, first=processes.first))
-        # the first may download data for the others
-        plans = processes.together(
-            lambda: _make_plans(trained, _resolve_seeds(seed, seeds), engine, options)
-        )
-        _check_agreement(processes, plans)
-        jobs, stacks = _claim_jobs(
-            locks, plans, processes, out, several=seeds is not None, resume=resume
-        )
-        runs = _load_others(jobs, stacks)
-        for stack, listeners.progress in _add_progress(stacks, follow):
-            finished = _train_jobs(stack, engine, listeners, processes)
-            runs |= {run.record["seed"]: run for run in finished}
-        ordered = [runs[plan.seed] for plan in plans]
+        stacks = list[list[Job]]()
+        jobs = plan_jobs(trained, seed, seeds, engine, options, processes, out, resume=resume)
+        if elsewhere:
+            how = options | {"device": device, "engine": engine, "callbacks": callbacks}
+            _train_elsewhere(trained, jobs, how, follow, workers=workers, cluster=cluster)
+        else:
+            # locked until the end: another program that trains there would mix up the checkpoints
+            stacked = _should_stack(jobs[0][0], processes)
+            stacks = claim_runs(locks, jobs, processes, resume=resume, stacked=stacked)
+        runs = _train_stacks(jobs, stacks, engine, listeners, processes, follow)
         if report and processes.first:
-            _update_pages(ordered, rewrite=bool(stacks))
-    return ordered[0] if seeds is None else ordered
+            _update_pages(runs, rewrite=elsewhere or bool(stacks))
+    return runs[0] if seeds is None else runs
 
 
-def _make_plans(
-    problem: str | Problem, seeds: list[int], engine: str, options: PlanOptions
-) -> list[Plan]:
-    lead = make_plan(problem, seed=seeds[0], **options)
-    check_engine(engine, lead.device)
-    return [lead, *(lead.for_seed(seed) for seed in seeds[1:])]
-
-
-def _take_network(
-    problem: str | Problem | nn.Module,
-    data: Any,
-    losses: Losses | None,
-    model: nn.Module | None,
-    backbone: str | nn.Module | None,
-) -> tuple[str | Problem, nn.Module | None, str | nn.Module | None]:
-    """Return the problem, the model and the backbone, whose network may come first."""
-    if not isinstance(problem, nn.Module):
-        if data is not None or losses is not None:
-            raise ConfigurationError(
-                "`data` and `losses` go with your own network, as in fit(network, data, losses), "
-                f"found {problem!r:.80}: leave them out"
-            )
-        return problem, model, backbone
-    if data is None or losses is None or model is not None or backbone is not None:
+def _check_elsewhere(
+    workers: int, cluster: str | None, seeds: Sequence[int] | None, processes: Processes
+) -> bool:
+    """Return True if seeds are to be trained by other processes; raise if they cannot be."""
+    check_place(workers, cluster)
+    if not workers and cluster is None:
+        return False
+    if seeds is None:
         raise ConfigurationError(
-            "your own network needs `data` and `losses` beside it, and neither `model` nor "
-            "`backbone`: fit(network, data, losses)"
+            "`workers` and `cluster` share `seeds` out, found none: give several `seeds`"
         )
-    made = DataProblem.of(data, losses)
-    # a conditioned network takes the ray already
-    return (made, problem, None) if isinstance(problem, Conditioning) else (made, None, problem)
+    if processes.joined:
+        raise ConfigurationError(
+            "`workers` and `cluster` start processes of their own: start this one without torchrun"
+        )
+    return True
 
 
-def _claim_jobs(
-    locks: ExitStack,
-    plans: list[Plan],
-    processes: Processes,
-    out: str | Path | None,
+def _train_elsewhere(
+    problem: str | Problem,
+    jobs: Sequence[Job],
+    options: FitOptions,
+    follow: Callable[[str, int], ProgressCallback | None],
     *,
-    several: bool,
-    resume: bool,
-) -> tuple[list[Job], list[list[Job]]]:
-    """Choose and lock the run folders; return all jobs, and those to train together as stacks."""
-    folders = choose_run_folders(processes, plans, out, several=several, resume=resume)
-    jobs = list(zip(plans, folders, strict=True))
-    stacked = _should_stack(plans[0], processes)
-    # locked until `fit` returns: another program that trains there would mix up the checkpoints;
-    # a stack is at one epoch: runs that were interrupted at different ones train one by one
-    return jobs, claim_runs(locks, jobs, processes, resume=resume, stacked=stacked)
-
-
-def _add_progress(
-    stacks: Sequence[list[Job]], follow: Callable[[str, int], ProgressCallback | None]
-) -> list[tuple[list[Job], ProgressCallback | None]]:
-    """Return each stack with its progress callback; several stacks are told apart by their seed."""
-    names = [f"seed {stack[0][0].seed}" if len(stacks) > 1 else "" for stack in stacks]
-    epochs = [stack[0][0].training.epochs for stack in stacks]
-    # all of them before the first training, so that its bar is not the only one
-    return list(
-        zip(stacks, [follow(*pair) for pair in zip(names, epochs, strict=True)], strict=True)
+    workers: int,
+    cluster: str | None,
+) -> None:
+    """Train the jobs that are not finished in other processes."""
+    seeds = [
+        plan.seed
+        for plan, folder in jobs
+        if not is_finished(folder, plan, any_device=cluster is not None)
+    ]
+    lead, folder = jobs[0]
+    # a stack rounds differently from its seeds one by one
+    whole = lead.device.type == "cpu" and fits_stack(lead)
+    groups = [seeds] if whole and seeds else [[seed] for seed in seeds]
+    names = [f"seed {', '.join(map(str, group))}" for group in groups]
+    tasks = [
+        Task(name, folder.parent, partial(train_seeds, problem, group, options))
+        for name, group in zip(names, groups, strict=True)
+    ]
+    callbacks = {name: follow(name, lead.training.epochs) for name in names}
+    failures = train_tasks(
+        tasks, callbacks, workers=workers, cluster=cluster, device=options["device"]
     )
+    if failures:
+        raise RunError("; ".join(f"{name}: {why}" for name, why in failures.items()))
 
 
-def write_pages(runs: Sequence[Run], parent: Path | None = None) -> None:
-    """Write a page into every run's folder, and one of all runs into the folder `parent`.
-
-    All pages show the same samples. A page that cannot be built costs a warning, not the runs.
-    """
-    # here, since a training without a page needs none of it
-    from paretocosmos.explorer import build_page_model, write_report
-
-    with status("writing the page"):
-        try:
-            page = build_page_model(runs)
-            for run, view in zip(runs, page.runs, strict=True):
-                write_report(run.folder / PAGE, dataclasses.replace(page, runs=[view]))
-            if parent is not None:
-                remove_leftovers(parent, of=PAGE)
-                write_report(parent / PAGE, page)
-            print_note(f"page: {(parent or runs[0].folder) / PAGE}")
-        except ConfigurationError as error:  # hours of training are worth more than a page
-            warnings.warn(f"no {PAGE}: {error}", UserWarning, stacklevel=3)
+def train_seeds(
+    problem: str | Problem,
+    seeds: Sequence[int],
+    options: FitOptions,
+    folder: Path,
+    progress: ProgressCallback,
+) -> list[Run]:
+    """Train seeds in a folder, as a `Task` does; go on with what was begun there."""
+    task_options: FitOptions = {
+        "out": folder,
+        "resume": True,
+        "progress": progress,
+        "report": False,
+    }
+    return fit(problem, seeds=seeds, **(options | task_options))
 
 
-def _update_pages(runs: Sequence[Run], *, rewrite: bool) -> None:
-    """Write a page of every run and one of all runs, after a training or if one is missing."""
-    parent = runs[0].folder.parent if len(runs) > 1 else None
-    folders = [run.folder for run in runs] + ([] if parent is None else [parent])
-    if rewrite or not all((folder / PAGE).exists() for folder in folders):
-        write_pages(runs, parent)
-
-
-def _load_others(jobs: Sequence[Job], stacks: Sequence[Sequence[Job]]) -> dict[int, Run]:
-    """Load the runs that are finished already, by seed: those in none of the stacks to train."""
+def _train_stacks(
+    jobs: Sequence[Job],
+    stacks: Sequence[list[Job]],
+    engine: str,
+    listeners: Listeners,
+    processes: Processes,
+    follow: Callable[[str, int], ProgressCallback | None],
+) -> list[Run]:
+    """Train stacks, load the jobs that are in none of them, and return the runs of all jobs."""
     unfinished = {plan.seed for stack in stacks for plan, _ in stack}
-    return {
-        plan.seed: load_run(
-            folder,
-            model=None if plan.rebuildable else plan.model,
-            trust=plan.configuration.modules,  # the caller named them, and the record agrees
-            device=str(plan.device),
-        )
+    runs = {
+        plan.seed: load_planned(plan, folder)
         for plan, folder in jobs
         if plan.seed not in unfinished
     }
-
-
-def _check_agreement(processes: Processes, plans: list[Plan]) -> None:
-    """Raise if processes cannot share a batch, or have different settings, data or versions."""
-    plan = plans[0]
-    if not processes.joined:
-        return
-    # whole groups go to a process: a group's losses have one ray
-    rays_per_batch = plan.training.rays_per_batch // plan.training.accumulate
-    if rays_per_batch > 1 and rays_per_batch % processes.count:
-        least = processes.count * plan.training.accumulate
-        error = ConfigurationError(
-            "`rays_per_batch` per micro-batch must be 1 (the same ray for all processes) or a "
-            f"multiple of their number, {processes.count}, found {rays_per_batch}: "
-            f"use rays_per_batch={least}"
-        ).with_hint({"rays_per_batch": least})
-        error.shared = True  # all have the same settings, so that all raise it
-        raise error
-    settings = flatten_settings(plan.configuration.to_dict())
-    facts = {f"`{k}`": json.dumps(v) for k, v in settings.items() if k not in PER_PROCESS}
-    facts["version of paretocosmos"] = __version__
-    facts["data"] = plan.data_hash  # the same path may hold other files on each machine
-    processes.agree(facts)
-
-
-def _resolve_seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
-    if seeds is None:
-        return [seed]
-    if seed != 1:  # the default, which cannot be told from a 1 that was given
-        raise ConfigurationError(f"`seeds` replaces `seed`, found {seed} too: give one of them")
-    return check_seeds(seeds)
-
-
-def check_seeds(seeds: Sequence[int]) -> list[int]:
-    """Return the seeds as a list: at least one, and none twice."""
-    distinct = list(seeds) if isinstance(seeds, Iterable) else []
-    if not distinct or any(distinct.count(seed) > 1 for seed in distinct):
-        raise ConfigurationError(f"`seeds` must be different whole numbers, found {seeds!r}")
-    for seed in distinct:
-        check_seed(seed)
-    return distinct
+    # several stacks are told apart by their seeds; all bars before the first training
+    names = [f"seed {stack[0][0].seed}" if len(stacks) > 1 else "" for stack in stacks]
+    epochs = [stack[0][0].training.epochs for stack in stacks]
+    callbacks = [follow(*pair) for pair in zip(names, epochs, strict=True)]
+    for stack, listeners.progress in zip(stacks, callbacks, strict=True):
+        for run in _train_jobs(stack, engine, listeners, processes):
+            runs[run.record["seed"]] = run
+    return [runs[plan.seed] for plan, _ in jobs]
 
 
 def _train_jobs(
@@ -414,6 +357,11 @@ def _build_memory_error(device: torch.device) -> RunError:
 
 
 def _should_stack(plan: Plan, processes: Processes) -> bool:
+    """Return True if processes train several seeds as a stack."""
+    return fits_stack(plan) and not processes.joined
+
+
+def fits_stack(plan: Plan) -> bool:
     """Return True if a stack of networks trains faster than one after the other.
 
     One small network hardly uses a GPU. It does use a CPU, unless it is so small that most of the
@@ -422,5 +370,33 @@ def _should_stack(plan: Plan, processes: Processes) -> bool:
     # a dense layer has one multiply-add per weight and sample, a convolution many more
     weights = sum(p.numel() for p in list_networks(plan.model)[0].parameters())
     small = len(plan.problem.input_shape) == 1 and weights * plan.training.batch_size < SMALL_STEP
-    faster = plan.device.type == "cuda" or small
-    return faster and plan.stackable and not processes.joined
+    return (plan.device.type == "cuda" or small) and plan.stackable
+
+
+def write_pages(runs: Sequence[Run], parent: Path | None = None) -> None:
+    """Write a page into every run's folder, and one of all runs into the folder `parent`.
+
+    All pages show the same samples. A page that cannot be built costs a warning, not the runs.
+    """
+    # here, since a training without a page needs none of it
+    from paretocosmos.explorer import build_page_model, write_report
+
+    with status("writing the page"):
+        try:
+            page = build_page_model(runs)
+            for run, view in zip(runs, page.runs, strict=True):
+                write_report(run.folder / PAGE, dataclasses.replace(page, runs=[view]))
+            if parent is not None:
+                remove_leftovers(parent, of=PAGE)
+                write_report(parent / PAGE, page)
+            print_note(f"page: {(parent or runs[0].folder) / PAGE}")
+        except ConfigurationError as error:  # hours of training are worth more than a page
+            warnings.warn(f"no {PAGE}: {error}", UserWarning, stacklevel=3)
+
+
+def _update_pages(runs: Sequence[Run], *, rewrite: bool) -> None:
+    """Write a page of every run and one of all runs, after a training or if one is missing."""
+    parent = runs[0].folder.parent if len(runs) > 1 else None
+    folders = [run.folder for run in runs] + ([] if parent is None else [parent])
+    if rewrite or not all((folder / PAGE).exists() for folder in folders):
+        write_pages(runs, parent)

@@ -11,8 +11,9 @@ import pickle
 import signal
 import threading
 import time
+import warnings
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -23,12 +24,20 @@ from typing import Any
 
 import torch
 
-from paretocosmos.errors import ConfigurationError
+from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.io.files import one_line
 from paretocosmos.io.schema import MOST_WORKERS
 from paretocosmos.training.cluster import import_ray, run_on_ray
-from paretocosmos.training.progress import Progress
-from paretocosmos.training.tasks import POLL, TRIES, Notify, Outcome, Task, run_task
+from paretocosmos.training.progress import Progress, ProgressCallback
+from paretocosmos.training.tasks import (
+    POLL,
+    TRIES,
+    CallerError,
+    Notify,
+    Outcome,
+    Task,
+    run_task,
+)
 
 
 def check_place(workers: int, cluster: str | None) -> None:
@@ -70,7 +79,59 @@ def run_tasks(
         return
     for task in tasks:
         notify(task.name, None)
-        notify(task.name, run_task(task, partial(notify, task.name)))
+        try:
+            outcome = run_task(task, partial(_tell_caller, notify, task.name))
+        except CallerError as error:
+            raise error.original from None
+        notify(task.name, outcome)
+
+
+def _tell_caller(notify: Notify, name: str, progress: Progress) -> None:
+    """Pass progress on; an exception is how a caller stops all tasks."""
+    try:
+        notify(name, progress)
+    except Exception as error:
+        raise CallerError(error) from error
+
+
+def train_tasks(
+    tasks: Sequence[Task],
+    callbacks: Mapping[str, ProgressCallback | None],
+    *,
+    workers: int,
+    cluster: str | None,
+    device: str,
+) -> dict[str, str]:
+    """Run tasks, repeat their warnings, and return by name why some failed.
+
+    What would fail every other task, such as a full disk, is raised.
+
+    Args:
+        tasks: begun in this order.
+        callbacks: called after every epoch of the task of that name.
+        workers: as for `run_tasks`.
+        cluster: as for `run_tasks`.
+        device: as for `run_tasks`.
+    """
+    failures: dict[str, str] = {}
+    noted: set[str] = set()
+
+    def notify(name: str, news: Progress | Outcome | None) -> None:
+        callback = callbacks.get(name)
+        if isinstance(news, Outcome):
+            for note, category in news.notes:
+                if note not in noted:
+                    noted.add(note)
+                    warnings.warn(note, category, stacklevel=4)
+            if news.error is not None:
+                if news.stops_all:
+                    raise RunError(news.error).with_hint(news.hints)
+                failures[name] = news.error
+        elif news is not None and callback is not None:
+            callback(news)
+
+    run_tasks(tasks, notify, workers=workers, cluster=cluster, device=device)
+    return failures
 
 
 def _check_portable(tasks: Sequence[Task]) -> None:

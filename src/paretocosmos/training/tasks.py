@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import (
     BenchmarkWarning,
@@ -18,9 +18,11 @@ from paretocosmos.errors import (
 )
 from paretocosmos.io.files import one_line, write_bytes
 from paretocosmos.pareto.rays import has_only_corners
-from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import lacks_memory
 from paretocosmos.training.progress import Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    from paretocosmos.runs.run import Run
 
 TRIES = 3
 """How often a task is begun whose worker is lost: what killed one may have meant another."""
@@ -30,6 +32,14 @@ POLL = 0.2
 
 # A bug in one of a hundred trainings must not be lost on the terminal.
 LOG = "error.log"
+
+
+class CallerError(Exception):
+    """Carries an error of the caller's own progress function through a training."""
+
+    def __init__(self, original: Exception) -> None:
+        super().__init__(str(original))
+        self.original = original
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ class Task:
 
     name: str
     folder: Path
-    train: Callable[[Path, ProgressCallback], Sequence[Run]]
+    train: Callable[[Path, ProgressCallback], "Sequence[Run]"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ class Outcome:
     Attributes:
         error: why it failed, in a sentence; `None` if it did not.
         seconds: it took, all in all.
-        notes: warnings, each once.
+        notes: warnings, each once: the text and the category.
         share: its part of the time where several tasks ran on one device at the same time: an
             equal part of every moment. `None`: all of it.
         packages: what would have to be trusted, where that is why it failed.
@@ -65,7 +75,7 @@ class Outcome:
 
     error: str | None
     seconds: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[tuple[str, type[Warning]], ...] = ()
     share: float | None = None
     packages: tuple[str, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict)
@@ -94,17 +104,19 @@ def run_task(task: Task, progress: ProgressCallback) -> Outcome:
             single_task = has_only_corners(runs[0].record["fixed_rays"])
         except ParetoCosmosError as error:
             failed = describe_failure(error)
+        except CallerError:
+            raise
         except Exception as bug:
             failed["error"] = _log_bug(task.folder, bug)
-    notes = []
+    notes: dict[str, type[Warning]] = {}
     for warning in caught:
         if single_task and issubclass(warning.category, FrontWarning):
             continue
         # that a data set is only a benchmark holds for all tasks
         shared = issubclass(warning.category, BenchmarkWarning)
-        notes.append(f"{'' if shared else f'{task.name}: '}{warning.message}")
+        notes[f"{'' if shared else f'{task.name}: '}{warning.message}"] = warning.category
     seconds = time.perf_counter() - started
-    return Outcome(seconds=seconds, notes=tuple(dict.fromkeys(notes)), **failed)
+    return Outcome(seconds=seconds, notes=tuple(notes.items()), **failed)
 
 
 def describe_failure(error: ParetoCosmosError) -> dict[str, Any]:

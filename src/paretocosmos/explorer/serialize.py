@@ -262,7 +262,16 @@ SCRIPTS = (
     *("logic.js", "network.js", "rows.js", "dom.js", "data.js", "words.js", "state.js", "plot.js"),
     *("window.js", "plane.js", "space.js", "lines.js", "chart.js", "bounds.js", "consequences.js"),
     *("cost.js", "pins.js", "preference.js", "point.js", "answers.js", "samples.js", "case.js"),
-    *("own.js", "code.js", "exports.js", "record.js", "rays.js", "about.js", "main.js"),
+    *(
+        "own.js",
+        "questions.js",
+        "code.js",
+        "exports.js",
+        "record.js",
+        "rays.js",
+        "about.js",
+        "main.js",
+    ),
 )
 
 

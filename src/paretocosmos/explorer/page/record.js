@@ -34,7 +34,7 @@ const decision = () => {
     chosen: { run: run.label, folder: run.folder, ray: Object.fromEntries(names.map((name, j) => [name, state.ray[j]])), evaluated: mix.length === 1, threshold: words.threshold ?? null },
     data: { name: record.name ?? null, from: words.data || null, rows: words.sizes, what: words.rows, answers_sha256: typeof record.answers === "string" ? record.answers : null },
     bounds: boundsOf(criteria()).map(({ name, bound, side }) => ({ name, label: labelOf(name), [side > 0 ? "at_most" : "at_least"]: bound, split: choosingSplit, kept: keeps(name, bound, side) })),
-    best: bestName(), by_limit: state.byBounds, constants_allowed: state.constants, cost: costText(lastSplit), worse: worseText(lastSplit), costs, not_known: unknowns(),
+    best: bestName(), by_limit: state.byBounds, questions: questionsOf(), constants_allowed: state.constants, cost: costText(lastSplit), worse: worseText(lastSplit), costs, not_known: unknowns(),
     model: { sha256: record.files?.["model.safetensors"] ?? null, version: record.version ?? null, seed: record.seed ?? null, method: named(record.method) ?? null },
   };
 };
@@ -56,7 +56,7 @@ const showRecord = () => {
   $("sheet").replaceChildren(
     make("p", { class: "sheet-title" }, made.asked), make("p", { class: "lead" }, made.said),
     line("Decided by", made.by || "____________________", ` on ${made.on}`, made.why ? `, because ${made.why}` : ""),
-    line("Chosen", `${made.decided ? "" : "nobody has chosen yet: the page opened at "}${runs.length > 1 ? `in ${made.chosen.run}, ` : ""}a weight of ${weights}; ${made.chosen.evaluated ? "measured" : "interpolated"}. ${decidedAt()}`),
+    line("Chosen", `${made.decided ? "" : "nobody has chosen yet: the page opened at "}${runs.length > 1 ? `in ${made.chosen.run}, ` : ""}a weight of ${weights}; ${made.chosen.evaluated ? "measured" : "interpolated"}${made.questions.length ? `; found by ${made.questions.length} questions` : ""}. ${decidedAt()}`),
     line(several ? "Limits" : "Limit", limits ? `${limits}; ${verdict()}` : "none was set."),
     line("Cost", `${[made.cost || "not known.", made.worse].filter(Boolean).join(" ")}${sureText()}`),
     line("Data", `${made.data.name ?? "not named"}${made.data.from ? `, ${made.data.from}` : ""}. Below: ${countedOn(lastSplit)}.`),
@@ -87,6 +87,12 @@ const readRecord = (text) => {
   const same = (made.data?.answers_sha256 ?? null) === (run.record.answers ?? null) && (made.model?.sha256 ?? null) === (run.record.files?.["model.safetensors"] ?? null);
   return { made, ray: onSimplex(ray), run: run.index, same };
 };
+// Its questions, as the address has them, where their rays were evaluated here.
+const askedIn = (questions) => (Array.isArray(questions) ? questions : []).filter(isGroup).flatMap(({ first, second, preferred }) => {
+  const letter = Object.keys(ANSWERS).find((one) => ANSWERS[one] === preferred);
+  const places = [first, second].map((ray) => (Array.isArray(ray) && ray.length === J ? nearest(chosenFrom().rays, chosenFrom().count, J, ray, 1)[0] : [0, 1]));
+  return letter && places.every(([, apart]) => apart < 1e-6) ? [`${places[0][0]}${letter}${places[1][0]}`] : [];
+}).join(" ");
 const openRecord = (text) => {
   const read = readRecord(text);
   const refused = typeof read === "string";
@@ -100,7 +106,7 @@ const openRecord = (text) => {
     if (isNumber(one.at_least)) state.min[one.name] = one.at_least;
   }
   state.shown[read.run] = true;
-  setRay(read.ray, made.by_limit === true);
+  setRay(read.ray, made.by_limit === true, askedIn(made.questions));
   state.touched = made.decided !== false;
   changed(...KINDS);
 };

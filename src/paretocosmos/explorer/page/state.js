@@ -12,6 +12,7 @@ const state = {
   touched: false, // until then nobody has chosen
   by: "",
   why: "",
+  asked: "", // the answers that led to the choice
   shown: runs.map(() => true),
   split: choosingSplit,
   view: J === 2 ? "plane" : J === 3 ? "space" : "lines",
@@ -67,8 +68,9 @@ const refresh = () => {
   called.forEach((listener) => listener());
 };
 
-const setRay = (ray, byBounds = false) => {
+const setRay = (ray, byBounds = false, asked = "") => {
   state.ray = onSimplex(ray);
+  state.asked = asked;
   state.touched = true;
   settle(byBounds);
   changed("ray");
@@ -101,13 +103,14 @@ const boundOf = (name) => (isLarger(name) ? state.min : state.max)[name];
 // ---- the view lives in the address: a reload or a copied address shows it again, Back undoes ----
 const remembered = ["split", "view", "x", "y", "best"];
 const written = ["by", "why"];
+const texts = [...written, "asked"];
 const spelled = (ray) => ray.map((one) => Number(one.toPrecision(10))).join(",");
 const address = () => {
   const kept = new URLSearchParams();
   kept.set("ray", spelled(state.ray));
   if (state.run !== firstRun) kept.set("run", state.run);
   if (state.touched) kept.set("set", "1");
-  for (const key of written) if (state[key]) kept.set(key, state[key]);
+  for (const key of texts) if (state[key]) kept.set(key, state[key]);
   for (const key of remembered) kept.set(key, state[key]);
   for (const side of ["max", "min"]) for (const [name, value] of Object.entries(state[side])) kept.append(side, `${value}=${name}`);
   if (state.constants) kept.set("constants", "1");
@@ -117,7 +120,7 @@ const address = () => {
   if (hidden.length) kept.set("hidden", hidden.join(","));
   return `#${kept}`;
 };
-const begun = { run: firstRun, touched: false, by: "", why: "", constants: false, byBounds: false, best: "", ray: state.ray, split: state.split, view: state.view, x: state.x, y: state.y };
+const begun = { run: firstRun, touched: false, by: "", why: "", asked: "", constants: false, byBounds: false, best: "", ray: state.ray, split: state.split, view: state.view, x: state.x, y: state.y };
 const rayIn = (text) => {
   const ray = (text ?? "").split(",").map(Number);
   return text && ray.length === J && ray.every((one) => isNumber(one) && one >= 0) ? onSimplex(ray) : null;
@@ -139,7 +142,7 @@ const recall = () => {
   state.constants = kept.get("constants") === "1";
   state.byBounds = kept.get("chosen") === "1";
   state.touched = kept.get("set") === "1";
-  for (const key of written) state[key] = kept.get(key) ?? "";
+  for (const key of texts) state[key] = kept.get(key) ?? "";
   for (const letter of ["A", "B"]) {
     const [run, ray] = (kept.get(letter) ?? "").split(";");
     if (rayIn(ray) && runs[Number(run)]) state.pins[letter] = { run: Number(run), ray: rayIn(ray) };

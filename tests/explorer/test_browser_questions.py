@@ -1,0 +1,97 @@
+"""Choosing by questions in a real browser, answered by people whose preferences are known."""
+
+import itertools
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paretocosmos.explorer import PageModel
+
+Open = Callable[..., Any]
+MakePage = Callable[..., PageModel]
+
+
+def read_gaps(shown: Any) -> list[float]:
+    """Return the gaps on the two cards, as shares."""
+    found = re.findall(r"who is selected: (\d+\.\d+)", shown.text("#quiz-body"))
+    return [float(gap) / 100 for gap in found]
+
+
+def answer_all(shown: Any, answer: Callable[[float, float], str]) -> int:
+    """Answer until a choice is offered, and return the number of answers."""
+    shown.page.locator("#ask").click()
+    for count in itertools.count():
+        if "fits your answers" in shown.text("#quiz-title"):
+            return count
+        assert f"Question {count + 1} of 8" in shown.text("#quiz-text")
+        shown.page.get_by_role("button", name=answer(*read_gaps(shown))).click()
+    raise AssertionError
+
+
+@pytest.mark.parametrize("ideal", [0.13, 0.25, 0.35, 0.45])
+def test_questions_find_what_somebody_wants(
+    show: Open, make_people_page: MakePage, ideal: float
+) -> None:
+    """Somebody who always prefers the gap that is closer to the ideal."""
+    view = make_people_page()
+    shown = show(view)
+
+    def answer(first: float, second: float) -> str:
+        return "The first" if abs(first - ideal) < abs(second - ideal) else "The second"
+
+    assert 5 <= answer_all(shown, answer) <= 8
+    said = re.search(r"who is selected from (\d+\.\d) to (\d+\.\d)", shown.text("#quiz-text"))
+    assert said is not None
+    low, high = (float(end) / 100 for end in said.groups())
+    assert low - 0.02 <= ideal <= high + 0.02
+    assert high - low < 0.2  # of a range of 0.5
+    shown.page.get_by_role("button", name="Take this choice").click()
+    shown.settle()
+    assert shown.numbers("gap")[0] == pytest.approx(ideal, abs=0.04)
+
+
+def test_a_choice_by_questions_is_kept_and_recorded(
+    show: Open, make_people_page: MakePage, tmp_path: Path
+) -> None:
+    view = make_people_page()
+    shown = show(view)
+    count = answer_all(
+        shown, lambda first, second: "Neither is better" if first > 0.5 else "The first"
+    )
+    shown.page.get_by_role("button", name="Take this choice").click()
+    shown.until(lambda: "asked=" in shown.page.url)
+    shown.page.reload()
+    shown.settle()
+    ray = shown.ray()
+    assert f"found by {count} questions" in shown.text("#sheet")
+    with shown.page.expect_download() as saved:
+        shown.page.locator("#record-json").click()
+    record = json.loads(saved.value.path().read_text())
+    assert len(record["questions"]) == count
+    rays = view.runs[0].fronts[0].rays.tolist()
+    assert all(one[key] in rays for one in record["questions"] for key in ("first", "second"))
+    # moved by hand, it is no answer to questions any more; its record brings them back
+    shown.page.locator("#slider").fill("50")
+    shown.until(lambda: "found by" not in shown.text("#sheet"))
+    path = tmp_path / "decision.json"
+    path.write_text(json.dumps(record))
+    shown.page.set_input_files("#record-open", path)
+    shown.until(lambda: f"found by {count} questions" in shown.text("#sheet"))
+    assert shown.ray() == pytest.approx(ray, abs=1e-4)
+
+
+def test_nothing_is_asked_where_a_limit_leaves_one_choice(
+    show: Open, make_people_page: MakePage
+) -> None:
+    shown = show(make_people_page())
+    shown.page.locator("#add-bound").select_option("gap")
+    shown.page.locator(".chip input").fill("12.5")
+    shown.settle()
+    shown.page.locator("#ask").click()
+    assert "There is nothing to ask" in shown.text("#quiz-title")
+    shown.page.keyboard.press("Escape")
+    assert not shown.page.locator("#quiz").is_visible()

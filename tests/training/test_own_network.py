@@ -1,6 +1,7 @@
 """`fit(network, data, losses)`: data and losses as one has them, and an optimiser of torch's."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from paretocosmos import DataProblem, Run, condition, fit
 from paretocosmos.config import read_optimizer
 from paretocosmos.errors import ConfigurationError, DataError, FindingWarning
+from paretocosmos.objectives import CrossEntropy, MeanSquaredError
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{FindingWarning.__module__}.FindingWarning")
 X = torch.randn(200, 3, generator=torch.Generator().manual_seed(1))
@@ -149,6 +151,28 @@ def test_finds_each_loss_its_output_and_target(
         for function, output, target in zip(functions, outputs, targets, strict=True)
     ]
     np.testing.assert_allclose(run.front.values[0], expected, rtol=1e-5)
+
+
+@dataclass
+class Scores:
+    rough: Tensor
+    fine: Tensor
+
+
+def test_outputs_may_be_a_dataclass(go: Callable[..., Run]) -> None:
+    class Packed(Heads):
+        def forward(self, x: Tensor) -> Any:
+            return Scores(*super().forward(x))
+
+    objectives = {
+        "kind": CrossEntropy(name="kind", target="kind", output="rough"),
+        "light": MeanSquaredError(name="light", target="light", output="fine"),
+    }
+    run = go(Packed(named=False), Mappings(), objectives)
+    test, ray = run.problem().split("test"), torch.tensor(run.front.rays[0]).float()
+    outputs: Any = run.model(test.inputs, ray)
+    light = F.mse_loss(outputs.fine, test.targets["light"]).item()
+    np.testing.assert_allclose(run.front.values[0, 1], light, rtol=1e-5)
 
 
 def test_recurrent_network_is_conditioned_by_itself(go: Callable[..., Run]) -> None:

@@ -441,5 +441,6 @@ def _predict_chunk(
         outputs = model.each_ray(inputs, rays)
     else:
         outputs = map_tensors(lambda *parts: torch.stack(parts), *(model(inputs, r) for r in rays))
-    map_tensors(partial(check_rows, samples=len(first(chunk))), outputs)
-    return outputs
+    # a dataclass becomes a mapping
+    checked: Outputs = map_tensors(partial(check_rows, samples=len(first(chunk))), outputs)
+    return checked

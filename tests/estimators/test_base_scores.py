@@ -12,6 +12,7 @@ from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators import ParetoClassifier
 from paretocosmos.estimators.base_scores import BaseScores
 from paretocosmos.estimators.inputs import Rows
+from paretocosmos.estimators.targets import Classes
 
 BASE = HistGradientBoostingClassifier(max_iter=20, random_state=0)
 
@@ -21,7 +22,8 @@ BASE = HistGradientBoostingClassifier(max_iter=20, random_state=0)
 def test_scores_are_those_of_cross_val_predict(people: People, base: object, classes: int) -> None:
     label = people.kind if classes == 3 else (people.rich == "yes").astype(int)
     rows = Rows(people.x, (label,))
-    fitted, scored = BaseScores.fit(base, rows, classes, (), 5)
+    fitted, scored = BaseScores.fit(base, rows, [Classes("label", np.arange(classes))], (), 5)
+    assert fitted is not None
     features = fitted.table.transform(people.x)
     cut = StratifiedKFold(5, shuffle=True, random_state=5)
     how = "decision_function" if isinstance(base, RidgeClassifier) else "predict_proba"

@@ -157,7 +157,8 @@ def choose_network(preset: str, problem: Problem, method: object) -> dict[str, s
     # in a straight line
     if preset == "default" and problem.tabular and not _predicts_numbers(problem):
         names["backbone"] = "tabular"
-        if method == "linear" and find_rate_gap(problem) is not None:
+        adjustable = method == "linear" and getattr(problem, "group_use", "") != "none"
+        if adjustable and find_rate_gap(problem) is not None:
             names["conditioning"] = "fairness_adjustment"
     paper = get_paper_network(_get_paper_name(problem))
     names |= paper if preset == "paper" else {k: v for k, v in paper.items() if k == "backbone"}
@@ -236,6 +237,8 @@ def compute_preset_settings(
     if conditioning == "fairness_adjustment" and gap is not None:
         # its network is trained without rays: they enter the adjustment, which is fitted afterwards
         settings |= {"rays_per_batch": 1, "scale_losses": False, "sensitive_groups": gap.groups}
+        if features := getattr(problem, "group_features", []):
+            settings["group_features"] = tuple(features)
         if backbone == "tabular":
             settings["linear"] = rows <= _LINEAR_PART_ROWS
     return settings

@@ -24,11 +24,13 @@ from paretocosmos.estimators.inputs import (
     Column,
     Rows,
     check_lengths,
+    check_preference,
     check_weights,
     draw_seed,
     encode_features,
     read_features,
     read_groups,
+    read_known_groups,
     resolve_columns,
 )
 from paretocosmos.estimators.objectives import GivenObjectives, wrap_objectives
@@ -54,11 +56,17 @@ from paretocosmos.pareto import (
     Criteria,
     CriteriaOptions,
     Point,
-    as_rays,
     find_best,
     get_point,
 )
-from paretocosmos.problems.tables import BASE_SCORE, Codes, Table, TableProblem
+from paretocosmos.problems.tables import (
+    BASE_SCORE,
+    Codes,
+    GroupUse,
+    Table,
+    TableProblem,
+    check_group_use,
+)
 from paretocosmos.registry import convert
 from paretocosmos.runs.record import measure_fronts, write_run
 from paretocosmos.runs.run import Run
@@ -79,26 +87,6 @@ BASE = (
 )
 
 
-def check_preference(
-    preference: Any, names: Sequence[str], rows: int | None, off_simplex: str
-) -> Tensor:
-    """Return rays ``[1, J]`` or ``[rows, J]``.
-
-    Args:
-        preference: a ray ``[J]``, weights by name, rays ``[rows, J]``, or `None` for equal weights.
-        names: of the J objectives.
-        rows: how many there are; `None` where only one ray will do.
-        off_simplex: ``"refuse"`` or ``"normalise"`` what does not sum to 1.
-    """
-    if preference is None:
-        preference = torch.full((1, len(names)), 1 / len(names))
-    rays = as_rays(preference, len(names), names=names, off_simplex=off_simplex)
-    if len(rays) not in (1, rows or 1):
-        wanted = "one ray" if rows is None else f"one ray, or one for each of the {rows} rows"
-        raise ConfigurationError(f"`preference` must be {wanted}, found {len(rays)}")
-    return rays
-
-
 # As a dataclass, its constructor lists every parameter once; scikit-learn reads them from its
 # signature. The `repr` and the comparison by identity stay scikit-learn's.
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -117,6 +105,7 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     preference: Any = None
     objectives: GivenObjectives | None = None
     fairness: str | type[GroupObjective]
+    group: GroupUse = "estimate"
     method: str | Method | None = None
     penalty: float | None = None
     alpha: float | tuple[float, ...] | None = None
@@ -308,6 +297,9 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.threshold_ = MIDDLE
         self.groups_ = () if grouping is None else grouping.names
         self._columns, self._grouping = list(frame.columns), grouping
+        check_group_use(self.group)
+        if grouping is not None and self.group == "input":
+            rows = dataclasses.replace(rows, frame=grouping.add_to(frame, groups))
         seed = draw_seed(self.random_state)
         problem, settings, repeat = self._prepare_training(names, rows, get_target_name(y), seed)
         for name in ("penalty", "alpha", "learning_rate", "hidden"):
@@ -350,17 +342,12 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         # before a training, which takes minutes, and again in `predict`
         check_preference(self.preference, [o.name for o in objectives], None, self.off_simplex)
         categorical = resolve_columns(self.categorical, rows.frame)
-        self._scores: BaseScores | None = None
-        base = getattr(self, "base", None)
-        if base is not None:
-            if len(targets) > 1:
-                raise ConfigurationError(
-                    f"`base` scores one target, found {len(targets)}: fit one estimator for each"
-                )
-            classes = len(targets[0].answer.classes)
-            scores, train_rows = BaseScores.fit(base, train_rows, classes, categorical, seed)
+        scores, train_rows = BaseScores.fit(
+            getattr(self, "base", None), train_rows, targets, categorical, seed
+        )
+        if scores is not None:
             val_rows = scores.add_to_held_out(val_rows) if holds_out else train_rows
-            self._scores = scores
+        self._scores = scores
         table = Table.fit(train_rows.frame, categorical=categorical, weight=train_rows.weight)
         self._table, self._targets = table, targets
         size = convert("batch_size", self.batch_size, int | None)
@@ -389,30 +376,45 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             name=type(self).__name__,
             target_name=target_name,
             grouping=self._grouping,
+            group_use=self.group,
         )
         return problem, settings, repeat
 
-    def encode(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
+    def encode(self, X: Any, *, sensitive: Any = None) -> npt.NDArray[np.float32]:  # noqa: N803
         """Return what an exported file takes as its `x`: a number per column, nothing filled.
 
         Args:
             X: rows like those of `fit`.
+            sensitive: their groups, with ``group="input"``.
 
         Returns:
             Float32 ``[n, columns]``: numbers, NaN where missing; categories by their place in the
             file's metadata; what `base` says of a row, if there is one, in the last columns.
         """
-        return self._table.encode(self._read_rows(X))
+        return self._table.encode(self._read_rows(X, sensitive))
 
-    def _read_rows(self, X: Any) -> pd.DataFrame:  # noqa: N803
+    def _read_rows(self, X: Any, sensitive: Any) -> pd.DataFrame:  # noqa: N803
         """Return rows with the columns that the network reads."""
         check_is_fitted(self, "model_")
         frame = read_features(self, X, reset=False)
+        if self._grouping is not None and self.group == "input":
+            groups = read_known_groups(self._grouping, sensitive, X, frame)
+            frame = self._grouping.add_to(frame, groups)
+        elif sensitive is not None:
+            raise ConfigurationError(
+                f'predictions with group="{self.group}" do not read the group: leave `sensitive` '
+                'out, or fit with group="input"'
+            )
         return frame if self._scores is None else self._scores.add_to(frame)
 
-    def _predict_targets(self, X: Any, preference: Any) -> list[tuple[Any, Tensor]]:  # noqa: N803
+    def _predict_targets(
+        self,
+        X: Any,  # noqa: N803
+        preference: Any,
+        sensitive: Any,
+    ) -> list[tuple[Any, Tensor]]:
         """Return every target and the network's outputs for it, ``[n, width]``."""
-        frame = self._read_rows(X)
+        frame = self._read_rows(X, sensitive)
         preference = self.preference if preference is None else preference
         rays = check_preference(preference, self.front_.names, len(frame), self.off_simplex)
         rays = rays.double()

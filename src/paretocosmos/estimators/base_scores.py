@@ -1,7 +1,7 @@
 """A classifier that the caller trusts, as an input: its scores of a row become further columns."""
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators.inputs import Floats, Rows, encode_features, translate_errors
+from paretocosmos.estimators.targets import Target
 from paretocosmos.problems.tables import BASE_SCORE, Table
 
 FOLDS = 5
@@ -36,14 +37,19 @@ class BaseScores:
 
     @classmethod
     def fit(
-        cls, base: Any, rows: Rows, classes: int, categorical: Collection[str], seed: int
-    ) -> tuple["BaseScores", Rows]:
-        """Fit a copy of the classifier.
+        cls,
+        base: Any,
+        rows: Rows,
+        targets: Sequence[Target],
+        categorical: Collection[str],
+        seed: int,
+    ) -> tuple["BaseScores | None", Rows]:
+        """Fit a copy of the classifier, if there is one.
 
         Args:
             base: a classifier of scikit-learn's kind; it is not changed.
             rows: those that train.
-            classes: how many there are.
+            targets: what is predicted.
             categorical: columns to read as categories although they hold numbers.
             seed: of the folds.
 
@@ -51,6 +57,13 @@ class BaseScores:
             The fitted copy, and the rows with its scores: of every row, those of a copy that was
             fitted without it and its fold. A copy that knew the row would be too sure of it.
         """
+        if base is None:
+            return None, rows
+        if len(targets) > 1:
+            raise ConfigurationError(
+                f"`base` scores one target, found {len(targets)}: fit one estimator for each"
+            )
+        classes = len(targets[0].answer.classes)
         if isinstance(base, type | str) or not is_classifier(base):
             raise ConfigurationError(
                 f"`base` must be a scikit-learn classifier, found {base!r}: give an unfitted one, "

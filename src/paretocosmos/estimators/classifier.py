@@ -40,6 +40,10 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
             ``"worst_group"``, the largest share of wrong decisions; ``"deo"``, the paper's
             difference of counts; or a class of one's own derived from `RateObjective`. With
             several classes, the largest over them, each against the rest.
+        group: how predictions may depend on a person's group. ``"estimate"``: by how likely each
+            group is, given the columns of `X`. ``"input"``: by the group itself, which `predict`
+            then takes as `sensitive`, unless it is a column of `X`; whether that is allowed is a
+            legal question. ``"none"``: neither; the network is trained to have a small gap.
         base: a classifier of scikit-learn's kind that one trusts, such as gradient boosted trees:
             what it says of a row is an input too, in training of a copy that was fitted without the
             row's fold. So the network begins where it ends, and still trades.
@@ -102,7 +106,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         """
         return self._fit(X, y, sensitive, sample_weight)
 
-    def predict(self, X: Any, *, preference: Any = None) -> npt.NDArray[Any]:  # noqa: N803
+    def predict(self, X: Any, *, preference: Any = None, sensitive: Any = None) -> npt.NDArray[Any]:  # noqa: N803
         """Predict the class of every row, ``[n]`` or ``[n, targets]``.
 
         Of two classes, the second where its probability is above `threshold_`.
@@ -110,18 +114,20 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         Args:
             X: rows like those of `fit`.
             preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
+            sensitive: the group of every row, with ``group="input"``.
         """
-        outputs = self._predict_targets(X, preference)
+        outputs = self._predict_targets(X, preference, sensitive)
         return stack_predictions([target.predict(out, self.threshold_) for target, out in outputs])
 
-    def predict_proba(self, X: Any, *, preference: Any = None) -> Any:  # noqa: N803
+    def predict_proba(self, X: Any, *, preference: Any = None, sensitive: Any = None) -> Any:  # noqa: N803
         """Predict the probability of every class, ``[n, K]``; a list with several targets.
 
         Args:
             X: rows like those of `fit`.
             preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
+            sensitive: the group of every row, with ``group="input"``.
         """
-        outputs = self._predict_targets(X, preference)
+        outputs = self._predict_targets(X, preference, sensitive)
         probabilities = [target.compute_probabilities(out) for target, out in outputs]
         return probabilities[0] if len(probabilities) == 1 else probabilities
 
@@ -132,6 +138,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
         *,
         preference: Any = None,
+        sensitive: Any = None,
     ) -> float:
         """Compute the accuracy; with several targets, the share of rows where all are right.
 
@@ -140,8 +147,9 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
             y: their classes.
             sample_weight: how much every row counts.
             preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
+            sensitive: the group of every row, with ``group="input"``.
         """
-        predicted = self.predict(X, preference=preference)
+        predicted = self.predict(X, preference=preference, sensitive=sensitive)
         with translate_errors():
             if predicted.ndim == 1:
                 return float(accuracy_score(y, predicted, sample_weight=sample_weight))

@@ -1,7 +1,7 @@
 """Arguments of the estimators, checked: features, weights and groups."""
 
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
@@ -10,17 +10,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, validate_data
+from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, ParetoCosmosError
 from paretocosmos.io.files import one_line
+from paretocosmos.pareto import as_rays
 from paretocosmos.problems.tables import (
     Codes,
     Grouping,
     Table,
     as_pandas,
     find_identifiers,
+    group_targets,
     read_columns,
     to_frame,
     to_numbers,
@@ -157,6 +161,26 @@ def check_lengths(**arguments: Any) -> None:
         check_consistent_length(*present.values())
 
 
+def check_preference(
+    preference: Any, names: Sequence[str], rows: int | None, off_simplex: str
+) -> Tensor:
+    """Return rays ``[1, J]`` or ``[rows, J]``.
+
+    Args:
+        preference: a ray ``[J]``, weights by name, rays ``[rows, J]``, or `None` for equal weights.
+        names: of the J objectives.
+        rows: how many there are; `None` where only one ray will do.
+        off_simplex: ``"refuse"`` or ``"normalise"`` what does not sum to 1.
+    """
+    if preference is None:
+        preference = torch.full((1, len(names)), 1 / len(names))
+    rays = as_rays(preference, len(names), names=names, off_simplex=off_simplex)
+    if len(rays) not in (1, rows or 1):
+        wanted = "one ray" if rows is None else f"one ray, or one for each of the {rows} rows"
+        raise ConfigurationError(f"`preference` must be {wanted}, found {len(rays)}")
+    return rays
+
+
 def check_weights(sample_weight: Any, count: int) -> Floats | None:
     """Return the weight of each row; `None` where all count the same."""
     if sample_weight is None:
@@ -194,29 +218,8 @@ def read_groups(
         rows: the features; if they have an index, so that of `sensitive` must be theirs.
         features: the same by name; groups without a name have that of the feature they are.
     """
-    sensitive = as_pandas(sensitive)
-    _check_index(sensitive, as_pandas(rows))
-    if isinstance(sensitive, pd.DataFrame):
-        frame = to_frame(sensitive).reset_index(drop=True)
-    else:
-        values = np.asarray(sensitive)
-        if values.ndim not in (1, 2):
-            raise DataError(
-                f"`sensitive` must be one column or several, found shape {values.shape}: give the "
-                "group of every row"
-            )
-        columns: list[Any] = [values] if values.ndim == 1 else list(values.T)
-        names = [f"sensitive_{k}" for k in range(len(columns))]
-        if len(columns) == 1:
-            names = [str(getattr(sensitive, "name", None) or "sensitive")]
-        if not getattr(sensitive, "name", None):
-            pairs = zip(columns, names, strict=True)
-            names = [_find_feature_name(features, values, name) for values, name in pairs]
-        if isinstance(getattr(sensitive, "dtype", None), pd.CategoricalDtype):
-            columns = [pd.Categorical(sensitive)]  # whose categories have an order of their own
-        frame = pd.DataFrame(dict(zip(names, columns, strict=True)))
     # rows of weight 0 may lack a group
-    frame = frame.loc[counts]
+    frame = _frame_groups(sensitive, rows, features).loc[counts]
     missing = int(frame.isna().any(axis=1).sum())
     if missing:
         raise DataError(
@@ -225,6 +228,48 @@ def read_groups(
         )
     grouping = Grouping.fit(frame, list(frame.columns))
     return grouping, grouping.codes(frame)
+
+
+def _frame_groups(sensitive: Any, rows: Any, features: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns of groups, with names."""
+    sensitive = as_pandas(sensitive)
+    _check_index(sensitive, as_pandas(rows))
+    if isinstance(sensitive, pd.DataFrame):
+        return to_frame(sensitive).reset_index(drop=True)
+    values = np.asarray(sensitive)
+    if values.ndim not in (1, 2):
+        raise DataError(
+            f"`sensitive` must be one column or several, found shape {values.shape}: give the "
+            "group of every row"
+        )
+    columns: list[Any] = [values] if values.ndim == 1 else list(values.T)
+    names = [f"sensitive_{k}" for k in range(len(columns))]
+    if len(columns) == 1:
+        names = [str(getattr(sensitive, "name", None) or "sensitive")]
+    if not getattr(sensitive, "name", None):
+        pairs = zip(columns, names, strict=True)
+        names = [_find_feature_name(features, values, name) for values, name in pairs]
+    if isinstance(getattr(sensitive, "dtype", None), pd.CategoricalDtype):
+        columns = [pd.Categorical(sensitive)]  # whose categories have an order of their own
+    return pd.DataFrame(dict(zip(names, columns, strict=True)))
+
+
+def read_known_groups(
+    grouping: Grouping, sensitive: Any, rows: Any, features: pd.DataFrame
+) -> Codes:
+    """Return the groups of rows to predict for, by `sensitive` or by columns of the features."""
+    names = [attribute.name for attribute in grouping.attributes]
+    if sensitive is not None:
+        check_lengths(X=features, sensitive=sensitive)
+        frame = _frame_groups(sensitive, rows, features).set_axis(names, axis=1)
+    elif {*names} <= {*features.columns}:
+        frame = features
+    else:
+        raise DataError(
+            f"these predictions depend on the group (`{grouping.title}`), found no `sensitive`: "
+            'give the group of every row, or fit with group="estimate"'
+        )
+    return group_targets(frame, grouping)["sensitive"]
 
 
 def _find_feature_name(features: pd.DataFrame, values: Column, default: str) -> str:

@@ -36,6 +36,10 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
         fairness: the gap between groups, the largest minus the smallest mean of one:
             ``"error_gap"`` or ``"prediction_gap"``; or a class of one's own derived from
             `GroupObjective` with `fairness = "numbers"`.
+        group: how predictions may depend on a person's group. ``"estimate"``: by how likely each
+            group is, given the columns of `X`. ``"input"``: by the group itself, which `predict`
+            then takes as `sensitive`, unless it is a column of `X`; whether that is allowed is a
+            legal question. ``"none"``: neither; the network is trained to have a small gap.
         loss: the error: ``"squared"`` or ``"absolute"``.
         method: how rays and losses are weighed: a method or its name; the default preset's if
             `None`.
@@ -94,14 +98,15 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
         """
         return self._fit(X, y, sensitive, sample_weight)
 
-    def predict(self, X: Any, *, preference: Any = None) -> Floats:  # noqa: N803
+    def predict(self, X: Any, *, preference: Any = None, sensitive: Any = None) -> Floats:  # noqa: N803
         """Predict the number of every row, ``[n]`` or ``[n, targets]``.
 
         Args:
             X: rows like those of `fit`.
             preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
+            sensitive: the group of every row, with ``group="input"``.
         """
-        outputs = self._predict_targets(X, preference)
+        outputs = self._predict_targets(X, preference, sensitive)
         return stack_predictions([target.predict(out) for target, out in outputs])
 
     def score(
@@ -111,6 +116,7 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
         *,
         preference: Any = None,
+        sensitive: Any = None,
     ) -> float:
         """Compute the share of variance explained, R²; its mean with several targets.
 
@@ -119,8 +125,9 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
             y: their numbers.
             sample_weight: how much every row counts.
             preference: a ray ``[J]``, or one for each row ``[n, J]``; the estimator's if `None`.
+            sensitive: the group of every row, with ``group="input"``.
         """
-        predicted = self.predict(X, preference=preference)
+        predicted = self.predict(X, preference=preference, sensitive=sensitive)
         with translate_errors():
             return float(r2_score(y, predicted, sample_weight=sample_weight))
 

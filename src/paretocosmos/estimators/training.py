@@ -31,6 +31,7 @@ from paretocosmos.problems import Problem, Split, check_split
 from paretocosmos.problems.tables import (
     Codes,
     Grouping,
+    GroupUse,
     Table,
     TableProblem,
     TabularProblem,
@@ -89,6 +90,7 @@ def build_problem(
     name: str,
     target_name: str,
     grouping: Grouping | None,
+    group_use: GroupUse,
 ) -> TableProblem | RowsProblem:
     """Build the problem of some rows. Those that validate stand for test, too.
 
@@ -103,6 +105,7 @@ def build_problem(
         name: of the problem.
         target_name: of a single target.
         grouping: which groups there are.
+        group_use: how predictions may depend on them.
     """
     with warnings.catch_warnings():
         # a category that only validation rows have is nobody's mistake
@@ -127,10 +130,11 @@ def build_problem(
     (target,) = targets
     answer = target.answer
     shared |= {"outputs": target.width, "table": table, "target": target_name, "answer": answer}
+    shared |= {"grouping": grouping, "group_use": group_use}
     # the wording of decisions about people needs two classes and known groups
     if answer.task == "binary" and grouping is not None:
-        return TabularProblem(**shared, grouping=grouping)
-    return TableProblem(**shared, grouping=grouping)
+        return TabularProblem(**shared)
+    return TableProblem(**shared)
 
 
 def drop_repeats(problem: TableProblem | RowsProblem, repeat: int) -> TableProblem | RowsProblem:

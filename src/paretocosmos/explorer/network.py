@@ -75,6 +75,8 @@ def describe_network(run: Run) -> dict[str, Any]:
     if isinstance(model, Film):
         content["perceptron"] = [_describe_layer(model.perceptron[i], {}) for i in (0, 2)]
     if isinstance(model, AdjustedNetwork):
+        if model.group_features is not None:
+            raise ConfigurationError("an adjustment by the group itself")
         if backbone.cut.names != (LABEL, GROUPS_IF_NEGATIVE, GROUPS_IF_POSITIVE):
             raise ConfigurationError("networks with heads in another order")
         content["multipliers"] = _to_array(model.adjustment.multiplier_path)

@@ -20,6 +20,8 @@ from paretocosmos.nn.conditioning import Conditioning, TrainingTask
 from paretocosmos.objectives import Objective, RateObjective, weighted_mean
 from paretocosmos.types import Inputs, Outputs, Targets
 
+# The logit of the group that somebody is known to belong to: others have a chance of e⁻⁴⁰.
+CERTAIN = 40.0
 # The outputs of a two-headed network. Backbones of users have these names, too.
 LABEL, GROUPS_IF_NEGATIVE, GROUPS_IF_POSITIVE = "answer", "groups_of_no", "groups_of_yes"
 
@@ -62,6 +64,8 @@ class AdjustedNetwork(Conditioning):
         backbone: a network with the outputs `outputs_for` names; it is copied.
         objectives: entries in a ray: 2, the cross-entropy and the gap.
         sensitive_groups: how many groups are compared.
+        group_features: the inputs that are positive for the members of each group, where the group
+            is known: then it is read and not learned.
 
     >>> class Certain(nn.Linear):  # both classes are equally likely, and all groups are known
     ...     def forward(self, groups):
@@ -78,12 +82,16 @@ class AdjustedNetwork(Conditioning):
     """
 
     traceable: ClassVar[bool] = True
-    disclosure: ClassVar[str] = (
-        "The network estimates from {columns} how likely somebody belongs to each group, and the "
-        "preference moves answers by that estimate: ask whether this is allowed where it is used."
-    )
+    group_features: Tensor | None
 
-    def __init__(self, backbone: nn.Module, objectives: int, *, sensitive_groups: int = 2) -> None:
+    def __init__(
+        self,
+        backbone: nn.Module,
+        objectives: int,
+        *,
+        sensitive_groups: int = 2,
+        group_features: tuple[int, ...] = (),
+    ) -> None:
         super().__init__(backbone, objectives)
         if self.objectives != 2:
             raise ConfigurationError(
@@ -92,6 +100,14 @@ class AdjustedNetwork(Conditioning):
             )
         self.sensitive_groups = sensitive_groups
         self.adjustment = FairnessAdjustment(sensitive_groups)
+        if group_features and len(group_features) != sensitive_groups:
+            raise ConfigurationError(
+                f"`group_features` must be one input for each of {sensitive_groups} groups, found "
+                f"{len(group_features)}: leave it out"
+            )
+        places = torch.tensor(group_features) if group_features else None
+        # a setting and no weight, so that it is not stored with these
+        self.register_buffer("group_features", places, persistent=False)
 
     @classmethod
     def outputs_for(
@@ -103,8 +119,21 @@ class AdjustedNetwork(Conditioning):
                 "`fairness_adjustment` needs a binary problem and a network with one output; found "
                 f"{outputs}"
             )
+        if settings.get("group_features"):
+            return {LABEL: 1}
         groups = settings.get("sensitive_groups", 2)
         return {LABEL: 1, GROUPS_IF_NEGATIVE: groups, GROUPS_IF_POSITIVE: groups}
+
+    @property
+    def disclosure(self) -> str:
+        """What it does with groups."""
+        how = (
+            "The network estimates from {columns} how likely somebody belongs to each group, and "
+            "the preference moves answers by that estimate"
+            if self.group_features is None
+            else "The preference moves the answers of each group by a rule of its own"
+        )
+        return f"{how}: ask whether this is allowed where it is used."
 
     @property
     def ray_parameters(self) -> tuple[str, ...]:
@@ -122,8 +151,8 @@ class AdjustedNetwork(Conditioning):
         label = copy.copy(objectives[0])  # the caller's reads the one output of the whole network
         label.output = LABEL
         fit = partial(self.fit_adjustment, gap=gap)
-        losses = (label, GroupCrossEntropy(gap))
-        return TrainingTask(_Heads(self.backbone, self.call), losses, fit, self.at_rays)
+        losses = (label, GroupCrossEntropy(gap))  # of a group that is read, the second is 0
+        return TrainingTask(_Heads(self.backbone, self.compute_heads), losses, fit, self.at_rays)
 
     def fit_adjustment(
         self, outputs: Outputs, targets: Targets, *, gap: RateObjective, quick: bool = False
@@ -139,14 +168,24 @@ class AdjustedNetwork(Conditioning):
         points = POINTS_QUICK if quick else POINTS
         self.adjustment.fit(*_read_heads(outputs), targets, gap, points=points)
 
+    def compute_heads(self, inputs: Inputs) -> Outputs:
+        """Return the outputs of both heads; where the group is known, it is the second."""
+        outputs = self.call(inputs)
+        if self.group_features is None or isinstance(outputs, Tensor):
+            return outputs
+        assert isinstance(inputs, Tensor)
+        members = inputs.index_select(-1, self.group_features) > 0
+        logits = CERTAIN * members.to(outputs[LABEL])
+        return {**outputs, GROUPS_IF_NEGATIVE: logits, GROUPS_IF_POSITIVE: logits}
+
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
         rays = self.rays_for(ray)
-        label_logits, joint = _read_heads(self.call(inputs))
+        label_logits, joint = _read_heads(self.compute_heads(inputs))
         adjusted: Tensor = self.adjustment(label_logits, joint, rays)
         return adjusted.unsqueeze(-1)
 
     def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
-        return self.at_rays(self.call(inputs), rays)
+        return self.at_rays(self.compute_heads(inputs), rays)
 
     def at_rays(self, outputs: Outputs, rays: Tensor) -> Outputs:
         """Return the logits of all rows at each of N rays, ``[N, B, 1]``, from their heads'."""

@@ -7,7 +7,7 @@ from typing import Literal
 from paretocosmos.errors import DataError
 from paretocosmos.problems.base import Protocol
 from paretocosmos.problems.tables.files import read_table
-from paretocosmos.problems.tables.groups import SmallGroups
+from paretocosmos.problems.tables.groups import GroupUse, SmallGroups
 from paretocosmos.problems.tables.problem import TableProblem, build_table
 from paretocosmos.problems.tables.targets import Task
 
@@ -21,6 +21,7 @@ def table(
     task: Task = "binary",
     sensitive: tuple[str, ...] | str = (),
     small_groups: SmallGroups = "keep",
+    group: GroupUse = "estimate",
     positive: str | bool | int | float | None = None,
     fairness: str | None = None,
     categorical: tuple[str, ...] = (),
@@ -50,6 +51,8 @@ def table(
             high against those that are too low.
         small_groups: groups with fewer than 30 rows to train on, or without positive rows where
             some are needed: ``"keep"`` them and warn, ``"pool"`` them into one, or ``"refuse"``.
+        group: how answers may depend on a person's group: ``"estimate"`` it from the other columns,
+            take it as an ``"input"``, or ``"none"`` of both, so that only the training is told.
         positive: the class that counts as positive; needed unless the classes are such as no and
             yes.
         fairness: what is compared between groups: by default ``"tpr_gap"`` for classes and
@@ -92,6 +95,7 @@ def table(
         # a single column may be given as text
         sensitive=(sensitive,) if isinstance(sensitive, str) else sensitive,
         small_groups=small_groups,
+        group=group,
         positive=positive,
         fairness=fairness,
         categorical=categorical,

@@ -23,7 +23,7 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.pareto.selection import Criteria, CriteriaOptions
 from paretocosmos.problems import Problem, hash_answers
-from paretocosmos.problems.tables import Answer, Table, TableProblem
+from paretocosmos.problems.tables import Answer, Grouping, Table, TableProblem, add_group
 from paretocosmos.runs.record import check_objectives, rebuild_problem
 
 if TYPE_CHECKING:
@@ -134,6 +134,11 @@ class Run:
         return page if page.exists() else None
 
     @property
+    def _grouping(self) -> Grouping | None:
+        stored = self.record["about"].get("grouping")
+        return None if stored is None else Grouping.from_dict(stored)
+
+    @property
     def hypervolume(self) -> float:
         """Hypervolume of the test front; NaN for more objectives than it is computed for."""
         # from the record: computing it again takes seconds for many objectives
@@ -166,7 +171,7 @@ class Run:
             )
         # its device and precision are those that inputs need
         parameter = next(self.model.parameters())
-        inputs = torch.from_numpy(self.table.transform(rows))
+        inputs = torch.from_numpy(self.table.transform(add_group(rows, self.table, self._grouping)))
         answer, chosen = Answer.from_about(self.record["about"]), checked[0].to(parameter)
         with torch.inference_mode():
             blocks = inputs.split(BLOCK if parameter.device.type == "cpu" else BLOCK_CUDA)

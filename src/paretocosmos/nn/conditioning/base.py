@@ -84,9 +84,6 @@ class Conditioning(nn.Module, ABC):
     values of tensors and keeps no Python state between steps, so that fast engines and stacks of
     seeds may run it; a subclass declares it anew."""
 
-    disclosure: ClassVar[str] = ""
-    """A sentence for model cards where groups are compared; `{columns}` are what it reads."""
-
     settings: Mapping[str, Any]
     """The keyword arguments it was built with, for whoever saves it."""
 
@@ -121,6 +118,11 @@ class Conditioning(nn.Module, ABC):
         """Return the outputs that the backbone needs for a problem's; the same by default."""
         del settings
         return outputs
+
+    @property
+    def disclosure(self) -> str:
+        """A sentence for model cards where groups are compared; `{columns}` are what it reads."""
+        return ""
 
     @property
     def heads(self) -> tuple[str, ...]:

@@ -17,7 +17,13 @@ from paretocosmos.problems.tables.files import (
     read_table,
     write_chunks,
 )
-from paretocosmos.problems.tables.groups import Codes, Grouping, SmallGroups
+from paretocosmos.problems.tables.groups import (
+    Codes,
+    Grouping,
+    GroupUse,
+    SmallGroups,
+    check_group_use,
+)
 from paretocosmos.problems.tables.problem import (
     TableProblem,
     TabularProblem,
@@ -29,9 +35,11 @@ from paretocosmos.problems.tables.public import (
     read_embedded,
 )
 from paretocosmos.problems.tables.rows import (
+    add_group,
     check_compared_rows,
     drop_identifiers,
     find_identifiers,
+    group_targets,
     split_rows,
 )
 from paretocosmos.problems.tables.table import (
@@ -60,6 +68,7 @@ __all__ = [
     "TABLE_ENDINGS",
     "Answer",
     "Codes",
+    "GroupUse",
     "Grouping",
     "SmallGroups",
     "Table",
@@ -67,6 +76,7 @@ __all__ = [
     "TableProblem",
     "TabularProblem",
     "Task",
+    "add_group",
     "as_pandas",
     "build_gap",
     "build_loss",
@@ -74,6 +84,7 @@ __all__ = [
     "build_table",
     "check_compared_rows",
     "check_file",
+    "check_group_use",
     "compute_moments",
     "compute_shares",
     "drop_identifiers",
@@ -81,6 +92,7 @@ __all__ = [
     "find_gap",
     "find_identifiers",
     "format_label",
+    "group_targets",
     "is_categorical",
     "label_rows",
     "read_chunks",

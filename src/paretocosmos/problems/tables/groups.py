@@ -25,6 +25,16 @@ AND = " & "
 Codes = npt.NDArray[np.int64]
 SmallGroups = Literal["keep", "pool", "refuse"]
 SMALL_GROUPS: tuple[SmallGroups, ...] = get_args(SmallGroups)
+GroupUse = Literal["estimate", "input", "none"]
+"""How answers may depend on a person's group: by an estimate from the other columns, by the group
+itself, or only through what the network learned."""
+GROUP_USES: tuple[GroupUse, ...] = get_args(GroupUse)
+
+
+def check_group_use(use: str) -> None:
+    """Raise for a use of the group that does not exist."""
+    if use not in GROUP_USES:
+        raise unknown("`group`", use, GROUP_USES)
 
 
 def split_cut(column: str, columns: Sequence[str]) -> tuple[str, str]:
@@ -181,6 +191,11 @@ class Grouping:
         group_of = dict(zip(self.cells, self.places, strict=True))
         # a combination that the training did not have belongs to no group
         return np.array([group_of.get(cell, -1) for cell in cells], dtype=np.int64)[index]
+
+    def add_to(self, frame: "pd.DataFrame", codes: Codes) -> "pd.DataFrame":
+        """Return rows with a column of their groups' names, missing where the number is -1."""
+        names = np.array([*self.names, None], dtype=object)
+        return frame.assign(**{self.title: names[codes]})
 
     def codes_by_attribute(self, frame: "pd.DataFrame") -> dict[str, Codes]:
         """Return every row's group by each column alone, as targets; empty if there is only one."""

@@ -21,9 +21,10 @@ from paretocosmos.problems.base import (
     check_split,
 )
 from paretocosmos.problems.tables.columns import to_frame
-from paretocosmos.problems.tables.groups import Grouping, SmallGroups
+from paretocosmos.problems.tables.groups import Grouping, GroupUse, SmallGroups
 from paretocosmos.problems.tables.rows import (
     PreparedTable,
+    add_group,
     check_compared_rows,
     check_target_columns,
     encode_rows,
@@ -58,6 +59,7 @@ class TableProblem(Problem):
         target: the column that is predicted.
         answer: the kind of prediction: one class or not, one of several, or a number.
         grouping: which group a row belongs to; `None` where none are compared.
+        group_use: how answers may depend on a person's group.
     """
 
     tabular: ClassVar[bool] = True
@@ -68,6 +70,7 @@ class TableProblem(Problem):
     target: str
     answer: Answer = field(default=Answer(), repr=False)
     grouping: Grouping | None = field(default=None, repr=False)
+    group_use: GroupUse = "estimate"
 
     def split(self, name: Split) -> Batch:
         check_split(name)
@@ -75,7 +78,16 @@ class TableProblem(Problem):
 
     def inputs_for(self, frame: "pd.DataFrame") -> Tensor:
         """Return a network's inputs for new rows: ``[rows, features]``."""
-        return torch.from_numpy(self.table.transform(frame))
+        rows = add_group(frame, self.table, self.grouping)
+        return torch.from_numpy(self.table.transform(rows))
+
+    @property
+    def group_features(self) -> list[int]:
+        """The features that are 1 for the members of each group; empty unless it is an input."""
+        if self.grouping is None or self.group_use != "input":
+            return []
+        features = self.table.features
+        return [features.index(f"{self.grouping.title}={name}") for name in self.grouping.names]
 
     @property
     def about(self) -> Mapping[str, object]:
@@ -90,6 +102,7 @@ class TableProblem(Problem):
                 "groups": list(self.grouping.names),
                 # all of it, so that `label_rows` finds the groups of new rows
                 "grouping": self.grouping.to_dict(),
+                "group_use": self.group_use,
             }
         return about
 
@@ -152,6 +165,7 @@ class TabularProblem(TableProblem):
         target: str,
         sensitive: str | Sequence[str],
         small_groups: SmallGroups = "keep",
+        group: GroupUse = "estimate",
         positive: object = None,
         fairness: str | type[GroupObjective] = "tpr_gap",
         categorical: Collection[str] = (),
@@ -177,6 +191,10 @@ class TabularProblem(TableProblem):
             small_groups: groups with fewer than 30 rows to train on, or without positive rows
                 where the objective needs some: ``"keep"`` them and warn, ``"pool"`` them into one,
                 or ``"refuse"``.
+            group: how answers may depend on a person's group. ``"estimate"``: by how likely each
+                group is, given the other columns. ``"input"``: by the group itself, which must
+                then be known of everybody; whether that is allowed is a legal question.
+                ``"none"``: neither; the network is trained to have a small gap.
             positive: the class that counts as positive; every other class is negative. It may be
                 left out where two classes say it themselves (`True`, 1, ``"yes"``), or are pandas
                 categories in order, of which the second is positive.
@@ -212,6 +230,7 @@ class TabularProblem(TableProblem):
             target=str(target),
             sensitive=[str(name) for name in columns],
             small_groups=small_groups,
+            group=group,
             positive=positive,
             fairness=fairness,
             categorical=categorical,
@@ -236,6 +255,7 @@ def build_table(
     task: Task = "binary",
     sensitive: Sequence[str] = (),
     small_groups: SmallGroups = "keep",
+    group: GroupUse = "estimate",
     positive: object = None,
     fairness: str | type[GroupObjective] | None = None,
     categorical: Collection[str] = (),
@@ -260,8 +280,8 @@ def build_table(
     `balanced` weights the rows to train on so that all classes weigh the same.
     """
     check_protocol(protocol)
-    clean, compares_rates = protocol == "clean", task == "binary" and len(sensitive) > 0
-    if not (clean or compares_rates):
+    clean, by_rates = protocol == "clean", task == "binary" and len(sensitive) > 0
+    if not (clean or by_rates):
         raise ConfigurationError("the protocol `paper` is for two classes and groups: use `clean`")
     kind = find_gap(Answer(task), fairness) if sensitive else None
     data = prepare_table(
@@ -274,16 +294,14 @@ def build_table(
         seed=seed,
         read=clean,
     )
-    answer = _fit_answer(data, target, task, positive)
-    # the published code neither pools nor refuses small groups
-    how = small_groups if clean else None
-    label = answer.labels(data.frame[target])
-    targets, grouping, gap = _compare_groups(data, label, sensitive, kind, how, compares_rates)
+    answer, label = _fit_answer(data, target, task, positive)
+    how = small_groups if clean else None  # the published code neither pools nor refuses any
+    data, targets, grouping, gap = _compare(data, label, sensitive, kind, how, by_rates, group)
     objectives = _choose_objectives(answer, gap, label[data.rows["train"]])
     table, splits = data.encode(targets, categorical=categorical, on_all=not clean)
     if balanced:
         splits["train"] = balance_classes(splits["train"], answer)
-    problem_class: type[TableProblem] = TabularProblem if compares_rates else TableProblem
+    problem_class: type[TableProblem] = TabularProblem if by_rates else TableProblem
     return problem_class(
         name=name,
         objectives=objectives,
@@ -297,21 +315,23 @@ def build_table(
         target=target,
         answer=answer,
         grouping=grouping,
-        wording=Wording() if compares_rates else build_wording(answer, objectives),
+        group_use=group,
+        wording=Wording() if by_rates else build_wording(answer, objectives),
     )
 
 
-def _compare_groups(
+def _compare(
     data: PreparedTable,
     label: npt.NDArray[Any],
     sensitive: Sequence[str],
     kind: type[GroupObjective] | None,
     how: SmallGroups | None,
     compares_rates: bool,
-) -> tuple[dict[str, npt.NDArray[Any]], Grouping | None, GroupObjective | None]:
-    """Return the targets of the rows, their groups, and the objective that compares these."""
+    group: GroupUse,
+) -> tuple[PreparedTable, dict[str, npt.NDArray[Any]], Grouping | None, GroupObjective | None]:
+    """Return the rows, with the group where it is an input, their targets, the groups and a gap."""
     if kind is None:
-        return {"label": label}, None, None
+        return data, {"label": label}, None, None
     # a group without positives has no rate over them
     positives = compares_rates and "positives" in kind.over
     grouping, people = data.group(sensitive, label, how=how, positives=positives)
@@ -321,16 +341,23 @@ def _compare_groups(
         classes = label.astype(np.int64)
         # before the training: such a group would make the score of a whole split NaN
         check_compared_rows(data.rows, classes, people["sensitive"], grouping.names, gap)
-    return {"label": label, **people}, grouping, gap
+    data = data.with_group(grouping, people["sensitive"], group)
+    return data, {"label": label, **people}, grouping, gap
 
 
-def _fit_answer(data: PreparedTable, target: str, task: Task, positive: object) -> Answer:
+def _fit_answer(
+    data: PreparedTable, target: str, task: Task, positive: object
+) -> tuple[Answer, npt.NDArray[Any]]:
+    """Return the kind of prediction, and every row's label."""
+    column = data.frame[target]
+    # mean, deviation and classes must not depend on the rows held out
+    train = column.iloc[data.rows["train"]]
     if task == "binary":
         # from all rows: only the names of two classes are taken, nothing is estimated
-        return Answer.fit_binary(data.frame[target], positive)
-    # mean, deviation and classes must not depend on the rows held out
-    train = data.frame[target].iloc[data.rows["train"]]
-    return Answer.fit_number(train) if task == "number" else Answer.fit_classes(train)
+        answer = Answer.fit_binary(column, positive)
+    else:
+        answer = Answer.fit_number(train) if task == "number" else Answer.fit_classes(train)
+    return answer, answer.labels(column)
 
 
 def _choose_objectives(
@@ -396,6 +423,7 @@ def label_rows(
         answer = Answer("binary", (about["negative"], about["positive"]))
     grouping = Grouping.from_dict(about["grouping"]) if "grouping" in about else None
     check_target_columns(frame, target, grouping)
+    inputs = add_group(frame, table, grouping)
     targets = {"label": answer.labels(frame[target]), **group_targets(frame, grouping)}
     return problem_class(
         name=name,
@@ -406,9 +434,10 @@ def label_rows(
         metrics=build_metrics(answer, grouping, objectives),
         # only `test`: a finished training neither learns from these rows nor chooses on them; with
         # the table as fitted, since the network knows the means and categories of its training
-        splits=encode_rows(table, frame, targets, {"test": np.arange(len(frame))}),
+        splits=encode_rows(table, inputs, targets, {"test": np.arange(len(frame))}),
         table=table,
         target=target,
         answer=answer,
         grouping=grouping,
+        group_use=about.get("group_use", "estimate"),
     )

@@ -18,7 +18,9 @@ from paretocosmos.problems.tables.columns import holds_text, read_columns, to_fr
 from paretocosmos.problems.tables.groups import (
     Codes,
     Grouping,
+    GroupUse,
     SmallGroups,
+    check_group_use,
     pool_small_groups,
     split_cut,
 )
@@ -82,6 +84,13 @@ class PreparedTable(NamedTuple):
                 grouping, codes, label, self.rows, how=how, positives=positives
             )
         return grouping, {"sensitive": codes, **grouping.codes_by_attribute(self.frame)}
+
+    def with_group(self, grouping: Grouping, codes: Codes, use: GroupUse) -> "PreparedTable":
+        """Return the table with the group as a feature, where that is how it is used."""
+        check_group_use(use)
+        if use != "input":
+            return self
+        return self._replace(features=grouping.add_to(self.features, codes))
 
     def encode(
         self,
@@ -302,6 +311,16 @@ def check_target_columns(frame: "pd.DataFrame", target: str, grouping: Grouping 
     """Raise if the column of the target or one of the groups is missing."""
     people = [] if grouping is None else [attribute.name for attribute in grouping.attributes]
     _check_columns(frame, {"target column": (target,), "sensitive column": people})
+
+
+def add_group(frame: "pd.DataFrame", table: Table, grouping: Grouping | None) -> "pd.DataFrame":
+    """Return rows with the name of their group, where that is one of the table's columns."""
+    if grouping is None or {*table.categorical.get(grouping.title, ())} != {*grouping.names}:
+        return frame
+    frame = to_frame(frame)
+    if not all(attribute.name in frame.columns for attribute in grouping.attributes):
+        return frame  # the table names what it lacks
+    return grouping.add_to(frame, grouping.codes(frame))
 
 
 def group_targets(frame: "pd.DataFrame", grouping: Grouping | None) -> dict[str, Codes]:

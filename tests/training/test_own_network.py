@@ -251,6 +251,7 @@ def test_refuses_an_optimiser_it_does_not_have(optimizer: Any, word: str) -> Non
         ((_mlp(), (X, TOTAL), [too_little, "mse"]), ConfigurationError, "functions"),
         ((_mlp(), (X, LABEL, TOTAL), [too_little] * 3), ConfigurationError, "one target"),
         ((_mlp(), (X, TOTAL[:50]), [too_little, too_much]), DataError, "equal length"),
+        ((_mlp(), (X, {"kind": LABEL}), [too_little, too_much]), DataError, "one by one"),
         ((_mlp(), (X[:5], TOTAL[:5]), [too_little, too_much]), DataError, "10 samples"),
         ((_mlp(), iter([X]), [too_little, too_much]), ConfigurationError, "can be split"),
     ],

@@ -134,8 +134,13 @@ def _take(data: Any, dataset: Any, rows: list[int]) -> Any:
 
 def _join_arrays(data: Any) -> Any:
     """Return tensors and arrays as a dataset; other data as they are."""
-    if not isinstance(data, list | tuple) or not all(hasattr(part, "shape") for part in data):
+    if not isinstance(data, list | tuple) or not any(hasattr(part, "shape") for part in data):
         return data
+    if others := [type(part).__name__ for part in data if not hasattr(part, "shape")]:
+        raise DataError(
+            f"`data` of arrays must be (inputs, target, ...), found {others[0]} beside an array: "
+            "give the targets one by one, in the order of `losses`"
+        )
     tensors = [torch.as_tensor(part) for part in data]
     if len(tensors) < 2 or len({len(tensor) for tensor in tensors}) > 1:
         raise DataError(

@@ -168,5 +168,5 @@ def test_one_class_has_no_partner() -> None:
 
 def test_too_few_images() -> None:
     one = labelled(1, 0)
-    with pytest.raises(DataError, match="held out, found 1"):
+    with pytest.raises(DataError, match="1 images are too few"):
         compose_pairs((one, one), (one, one), rule=PUBLISHED, different=False, seed=1, copies=1)

@@ -82,7 +82,8 @@ def predict(
     run = load_run(folder, trust=trust or (), device=device)
     if run.table is None:
         raise ConfigurationError(
-            f"`{folder}` was not trained on a table, so it cannot predict rows"
+            f"`{folder}` was not trained on a table, so it cannot predict rows: use its network in "
+            "Python, as `load_run(...).model`"
         )
     default = predicts_at(run)
     # a saved estimator has a trade-off, any other run has none

@@ -120,8 +120,8 @@ def pick(outputs: Outputs, head: str | None) -> Tensor:
     heads = _name_heads(outputs)
     if head is None or head not in heads:
         raise ConfigurationError(
-            f"the network has the heads {', '.join(heads)}; an objective must name one with "
-            f"`output`, found {head!r}"
+            f"`output` of an objective must name one of the network's heads {', '.join(heads)}, "
+            f"found {head!r}"
         )
     return heads[head]
 
@@ -202,17 +202,16 @@ def classes_last(
     # `[B, K]` with labels `[B]` fits both descriptions, which are the same there
     if logits.ndim > 2 and last and second and axis is None:
         raise ConfigurationError(
-            f"outputs {list(logits.shape)} may have their classes on the second or on the last "
-            f"axis, found as many positions as classes in `{name}` {list(labels.shape)}: pass "
-            "`axis=1` or `axis=-1`"
+            f"the classes of outputs {list(logits.shape)} may be on the second or the last axis, "
+            f"since both fit `{name}` {list(labels.shape)}: pass `axis=1` or `axis=-1`"
         )
     # the axis that was given must fit; without one, either may
     if not {None: last or second, 1: second, -1: last}[axis]:
         wanted = {None: "[B, K], [B, K, ...] or [B, ..., K]", 1: "[B, K, ...]", -1: "[B, ..., K]"}
         raise ConfigurationError(
-            f"outputs are {wanted[axis]} for labels [B] or [B, ...], found {list(logits.shape)} "
-            f"for `{name}` {list(labels.shape)}: the network must return logits of all classes for "
-            "every label"
+            f"outputs must be {wanted[axis]} for labels [B] or [B, ...], found "
+            f"{list(logits.shape)} for `{name}` {list(labels.shape)}: return the logits of all "
+            "classes for every label"
         )
     return logits if last and axis != 1 else logits.movedim(1, -1)
 

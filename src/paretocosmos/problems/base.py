@@ -288,8 +288,8 @@ def scored_on(problem: Problem, name: Split) -> list[tuple[tuple[Objective, ...]
 def refuse_metrics(where: str) -> ConfigurationError:
     """Return the error about metrics where no sample has all targets."""
     return ConfigurationError(
-        f"`metrics` are of samples that have all targets, found a source for each objective in "
-        f"{where}: leave them out, or give one source for all"
+        f"`metrics` need samples with all targets, but {where} has a source for each objective: "
+        "leave them out, or give one source for all"
     )
 
 

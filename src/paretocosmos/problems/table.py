@@ -86,7 +86,7 @@ def table(
     if frame.shape[1] < 2:
         raise DataError(
             "a table must have several columns, found only "
-            f"`{str(frame.columns[0])[:60]}` in `{data}`: set what is between them with `separator`"
+            f"`{str(frame.columns[0])[:60]}` in `{data}`: name their separator with `separator`"
         ).with_hint({"separator": None})
     return build_table(
         frame,

@@ -119,7 +119,7 @@ def split_rows(count: int, share: float) -> tuple[Rows, Rows]:
     order = np.random.RandomState(RANDOM_STATE).permutation(count).astype(np.int64)
     cut = int(np.ceil(share * count))
     if not 0 < cut < count:
-        raise DataError(f"a tenth of the images is held out, found {count}: give more images")
+        raise DataError(f"{count} images are too few to hold some out: give more images")
     return order[cut:], order[:cut]
 
 

@@ -106,7 +106,7 @@ class Fields:
         if 0 in parts and len(parts) == 1 + len(compared):  # (inputs, target, ...) in their order
             return dict(zip(compared, range(1, len(parts)), strict=True))
         raise ConfigurationError(
-            f"the objectives compare with {_quote(compared)}, and {self.where} yields "
+            f"the objectives need the targets {_quote(compared)}, but {self.where} yields "
             f"{_quote(parts)}: say with `targets` which of these they are, such as "
             f"targets={{{compared[0]!r}: {list(parts)[-1]!r}}}"
         )
@@ -122,8 +122,8 @@ class Fields:
         if len(rest) == 1:
             return rest[0]
         raise ConfigurationError(
-            f"{self.where} yields {_quote(parts)}: say with `inputs` which of these the network "
-            "takes, one name or several"
+            f"{self.where} yields {_quote(parts)}, and it is not clear which of these the network "
+            "takes: name one or several with `inputs`"
         )
 
     def _name_keys(

@@ -187,8 +187,8 @@ def _count_samples(setting: int | None, length: int | None, where: str) -> int:
 def _refuse_samples(samples: int | None, where: str) -> None:
     if samples is not None:
         raise ConfigurationError(
-            f"`samples` is for sources without a length, found {samples} and {where}, which has "
-            "one: leave it out"
+            f"`samples` is for sources without a length, but {where} has one, found {samples}: "
+            "leave it out"
         )
 
 
@@ -346,8 +346,8 @@ class DataProblem(Problem):
                 self.kept["batch_size"] = source.batch_size
                 return _read_all(source)
             raise ConfigurationError(
-                f"`gather` reads a dataset into memory, and {self._where(name)} is a loader: give "
-                "its dataset"
+                f"`gather` reads a dataset into memory, but {self._where(name)} is a loader: "
+                "give its dataset"
             )
         return source
 
@@ -358,7 +358,7 @@ class DataProblem(Problem):
         absent = [f"`{objective}`" for objective in self.names if objective not in data]
         if absent:
             raise ConfigurationError(
-                f"{self._where(name)} has a source for each objective, found none for "
+                f"{self._where(name)} needs a source for each objective, found none for "
                 f"{' and '.join(absent)}: add it, or give one source for all"
             )
         # metrics are computed only where a split is evaluated
@@ -394,5 +394,5 @@ class DataProblem(Problem):
 def _read_all(source: Source) -> Batch:
     batch = source.held(LARGEST)
     if isinstance(batch, str):
-        raise DataError(f"{batch}; all of it is asked for at once: give fewer samples")
+        raise DataError(f"{batch}, but is needed as a whole: give fewer samples")
     return batch

@@ -62,8 +62,8 @@ class ByObjective:
         # batches of a dataset have the training's size, those of a loader its own
         if len({source.batch_size is None for source in parts.values()}) > 1:
             raise ConfigurationError(
-                f"the parts of {where} must be all loaders or all datasets, found both: wrap the "
-                "datasets in loaders"
+                f"the sources of {where} must all be loaders or all be datasets, found both: wrap "
+                "the datasets in loaders"
             )
         self._seed = 0
 
@@ -162,7 +162,7 @@ class Indexed(Rereadable):
             # only full batches, as in the loader
             self.samples = self._rows // batch_size * batch_size
         if not self.samples:
-            least = "one at least" if not self._rows else f"{batch_size} for a batch"
+            least = "at least one" if not self._rows else f"{batch_size} for a batch"
             raise DataError(f"{self.where} has {self._rows or 'no'} samples: it needs {least}")
         self._seed, self._order = 0, Order()
         # made at the first use, so that no workers start in vain; with whether it pins memory
@@ -329,7 +329,7 @@ class Iterated(Rereadable):
         if self._one_pass and count < expected:
             raise DataError(
                 f"{self.where} ended after {count:,} of {expected:,} {unit}: its length must be "
-                "what it yields"
+                f"the number of {unit} that it yields"
             )
 
     def some(self, count: int, rows: Tensor | None = None) -> Batch:
@@ -392,7 +392,7 @@ class Iterated(Rereadable):
 
     def _refuse_empty(self) -> DataError:
         return DataError(
-            f"{self.where} yields nothing: it needs one sample at least, and must be iterable again"
+            f"{self.where} yields nothing: it must yield at least one sample whenever it is read"
         )
 
 

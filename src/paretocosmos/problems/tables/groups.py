@@ -225,10 +225,14 @@ class Grouping:
             cells = tuple(tuple(map(int, cell)) for cell in content["cells"])
             names, places = tuple(map(str, content["names"])), tuple(map(int, content["places"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"the run's record of its groups is damaged ({error!r})") from error
+            raise DataError(
+                f"the run's record of its groups is damaged ({error!r}): train again"
+            ) from error
         # indices from a file: one beyond the names would fail far from here
         if len(cells) != len(places) or not {*places} <= {*range(len(names))}:
-            raise DataError("the run's record of its groups is damaged (cells without a place)")
+            raise DataError(
+                "the run's record of its groups is damaged (cells without a place): train again"
+            )
         return cls(attributes, names, cells, places)
 
 

@@ -138,10 +138,12 @@ class Answer:
             classes = tuple(str(label) for label in record["classes"])
             answer = cls(record["task"], classes, float(record["mean"]), float(record["scale"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"the run's record of its target is damaged ({error!r})") from error
+            raise DataError(
+                f"the run's record of its target is damaged ({error!r}): train again"
+            ) from error
         # `>` between booleans: `classes` needs two names or more
         if answer.task not in TASKS or (answer.task == "classes") > (len(classes) > 1):
-            raise DataError(f"the run's record of its target is damaged ({answer})")
+            raise DataError(f"the run's record of its target is damaged ({answer}): train again")
         return answer
 
     def to_dict(self) -> dict[str, Any]:

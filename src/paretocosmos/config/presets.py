@@ -237,8 +237,7 @@ def compute_preset_settings(
     if conditioning == "fairness_adjustment" and gap is not None:
         # its network is trained without rays: they enter the adjustment, which is fitted afterwards
         settings |= {"rays_per_batch": 1, "scale_losses": False, "sensitive_groups": gap.groups}
-        if features := getattr(problem, "group_features", []):
-            settings["group_features"] = tuple(features)
+        settings |= getattr(problem, "adjustment_settings", {})
         if backbone == "tabular":
             settings["linear"] = rows <= _LINEAR_PART_ROWS
     return settings

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from paretocosmos.config.presets import pick_batch_size
+from paretocosmos.config.presets import find_rate_gap, pick_batch_size
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, FrontWarning, RunError
 from paretocosmos.estimators.base_scores import BaseScores
 from paretocosmos.estimators.inputs import (
@@ -32,6 +32,7 @@ from paretocosmos.estimators.inputs import (
     read_groups,
     read_known_groups,
     resolve_columns,
+    take_rows,
 )
 from paretocosmos.estimators.objectives import GivenObjectives, wrap_objectives
 from paretocosmos.estimators.targets import Numbers, Target, get_target_name, split_targets
@@ -96,8 +97,7 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     Attributes:
         choice_: the point that was chosen, on the validation rows; of an estimator that `choose`
             has returned.
-        bounds_: likewise each bound, with the chance that the true number breaks it; `print` shows
-            it in sentences.
+        bounds_: likewise each bound, with the chance that the true number breaks it, to `print`.
         threshold_: the probability above which `predict` says the second of two classes, at any
             preference: 0.5, or what `choose` found.
     """
@@ -286,7 +286,8 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise DataError(
                 "`fit` needs at least 2 rows with a positive weight, found 1 sample: give more"
             )
-        rows = Rows(frame, self._encode_targets(names, columns), groups, weight)
+        codes = self._encode_targets(names, columns)
+        rows = Rows(frame, codes, groups, weight, take_rows(X, counts))
         if len(names) > 1 and grouping is not None and self.objectives is None:
             raise ConfigurationError(
                 f"`sensitive` needs exactly one target, found {len(names)}: fit one estimator "
@@ -342,11 +343,11 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         # before a training, which takes minutes, and again in `predict`
         check_preference(self.preference, [o.name for o in objectives], None, self.off_simplex)
         categorical = resolve_columns(self.categorical, rows.frame)
-        scores, train_rows = BaseScores.fit(
-            getattr(self, "base", None), train_rows, targets, categorical, seed
-        )
+        base = getattr(self, "base", None)
+        scores, train_rows = BaseScores.fit(base, train_rows, targets, seed)
         if scores is not None:
-            val_rows = scores.add_to_held_out(val_rows) if holds_out else train_rows
+            frame = scores.add_to(val_rows.frame, val_rows.given)
+            val_rows = dataclasses.replace(val_rows, frame=frame) if holds_out else train_rows
         self._scores = scores
         table = Table.fit(train_rows.frame, categorical=categorical, weight=train_rows.weight)
         self._table, self._targets = table, targets
@@ -378,6 +379,8 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             grouping=self._grouping,
             group_use=self.group,
         )
+        if scores is not None and self.group == "input" and find_rate_gap(problem):
+            settings |= {"epochs": 1, "evaluate_every": 1}  # there is nothing to learn
         return problem, settings, repeat
 
     def encode(self, X: Any, *, sensitive: Any = None) -> npt.NDArray[np.float32]:  # noqa: N803
@@ -405,7 +408,7 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 f'predictions with group="{self.group}" do not read the group: leave `sensitive` '
                 'out, or fit with group="input"'
             )
-        return frame if self._scores is None else self._scores.add_to(frame)
+        return frame if self._scores is None else self._scores.add_to(frame, X)
 
     def _predict_targets(
         self,

@@ -1,20 +1,20 @@
 """A classifier that the caller trusts, as an input: its scores of a row become further columns."""
 
-import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.estimators.inputs import Floats, Rows, encode_features, translate_errors
-from paretocosmos.estimators.targets import Target
-from paretocosmos.problems.tables import BASE_SCORE, Table
+from paretocosmos.estimators.inputs import Column, Floats, Rows, translate_errors
+from paretocosmos.estimators.targets import Classes, Target
+from paretocosmos.problems.tables import BASE_SCORE
 
 FOLDS = 5
 # The distance a probability keeps from 0 and 1 before its logarithm is taken.
@@ -23,39 +23,32 @@ MARGIN = 1e-6
 
 @dataclass(frozen=True)
 class BaseScores:
-    """A fitted classifier, and how columns become what it reads.
+    """A fitted classifier, and the classes of the target.
 
     Attributes:
-        table: the columns' preprocessing.
-        model: the classifier, which knows classes by their numbers.
-        classes: how many there are.
+        model: the classifier.
+        classes: what it may predict, in the order of their numbers.
     """
 
-    table: Table
     model: Any
-    classes: int
+    classes: Column
 
     @classmethod
     def fit(
-        cls,
-        base: Any,
-        rows: Rows,
-        targets: Sequence[Target],
-        categorical: Collection[str],
-        seed: int,
+        cls, base: Any, rows: Rows, targets: Sequence[Target], seed: int
     ) -> tuple["BaseScores | None", Rows]:
-        """Fit a copy of the classifier, if there is one.
+        """Fit a copy of the classifier, if there is one and it is not fitted yet.
 
         Args:
-            base: a classifier of scikit-learn's kind; it is not changed.
+            base: a classifier of scikit-learn's kind, which reads the features as they were given;
+                it is not changed.
             rows: those that train.
             targets: what is predicted.
-            categorical: columns to read as categories although they hold numbers.
             seed: of the folds.
 
         Returns:
-            The fitted copy, and the rows with its scores: of every row, those of a copy that was
-            fitted without it and its fold. A copy that knew the row would be too sure of it.
+            The fitted classifier, and the rows with its scores: of every row, those of a copy that
+            was fitted without it and its fold. A copy that knew the row would be too sure of it.
         """
         if base is None:
             return None, rows
@@ -63,59 +56,80 @@ class BaseScores:
             raise ConfigurationError(
                 f"`base` scores one target, found {len(targets)}: fit one estimator for each"
             )
-        classes = len(targets[0].answer.classes)
         if isinstance(base, type | str) or not is_classifier(base):
             raise ConfigurationError(
-                f"`base` must be a scikit-learn classifier, found {base!r}: give an unfitted one, "
-                "such as HistGradientBoostingClassifier()"
+                f"`base` must be a scikit-learn classifier, found {base!r}: give one, such as "
+                "HistGradientBoostingClassifier()"
             )
         if BASE_SCORE in rows.frame.columns:
             raise DataError(
                 f"`X` has a column `{BASE_SCORE}`, the name that `base` uses: rename it"
             )
-        table = Table.fit(rows.frame, categorical=categorical, weight=rows.weight)
-        features, codes = table.transform(rows.frame), rows.truth[0]
-        fitted = cls(table, _fit_classifier(base, features, rows), classes)
+        (target,) = targets
+        assert isinstance(target, Classes)
+        if _is_fitted(base):
+            return cls._use_fitted(base, rows, target.classes)
+        labels, codes = target.classes[rows.truth[0]], rows.truth[0]
+        fitted = cls(_fit_classifier(base, rows, labels), target.classes)
         # a class must be in every fold, or a copy would not know it
-        folds = min(FOLDS, int(np.bincount(codes, minlength=classes).min()))
+        folds = min(FOLDS, int(np.bincount(codes, minlength=len(target.classes)).min()))
         if folds < 2:
             raise DataError("with `base` every class needs 2 rows to train on, found 1: give more")
         scores = np.empty((len(rows), fitted.columns))
         cut = StratifiedKFold(folds, shuffle=True, random_state=seed)
-        for inside, outside in cut.split(features, codes):
-            model = _fit_classifier(base, features[inside], rows.take(inside))
-            scores[outside] = replace(fitted, model=model).compute(features[outside])
+        for inside, outside in cut.split(codes, codes):
+            model = _fit_classifier(base, rows.take(inside), labels[inside])
+            scores[outside] = replace(fitted, model=model).compute(rows.take(outside).given)
         return fitted, replace(rows, frame=_add_columns(rows.frame, scores))
+
+    @classmethod
+    def _use_fitted(cls, base: Any, rows: Rows, classes: Column) -> tuple["BaseScores", Rows]:
+        unknown = [label for label in base.classes_ if label not in classes]
+        if unknown:
+            raise DataError(
+                f"`base` was fitted for the class `{unknown[0]}`, which `y` does not have: give "
+                "rows of all classes, or a `base` of these"
+            )
+        fitted = cls(base, classes)
+        return fitted, replace(rows, frame=fitted.add_to(rows.frame, rows.given))
 
     @property
     def columns(self) -> int:
         """The number of scores of a row: one for two classes, else one for each."""
-        return 1 if self.classes == 2 else self.classes
+        return 1 if len(self.classes) == 2 else len(self.classes)
 
-    def add_to(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return new rows with their scores."""
-        return _add_columns(frame, self.compute(encode_features(self.table, frame)))
+    def add_to(self, frame: pd.DataFrame, given: Any) -> pd.DataFrame:
+        """Return rows with their scores.
 
-    def add_to_held_out(self, rows: Rows) -> Rows:
-        """Return rows to validate on with their scores."""
-        with warnings.catch_warnings():
-            # a category that only validation rows have is nobody's mistake
-            warnings.simplefilter("ignore", UserWarning)
-            return replace(rows, frame=self.add_to(rows.frame))
+        Args:
+            frame: the rows.
+            given: the same as the caller gave them.
+        """
+        return _add_columns(frame, self.compute(given))
 
-    def compute(self, features: Any) -> Floats:
+    def compute(self, given: Any) -> Floats:
         """Compute logits of two classes, log-probabilities of more, or the decision function."""
-        if hasattr(self.model, "predict_proba"):
-            # its columns follow the numbers of the classes that it knows
-            probabilities = np.full((len(features), self.classes), MARGIN)
-            probabilities[:, self.model.classes_] = self.model.predict_proba(features)
-            logs: Floats = np.log(probabilities.clip(MARGIN, 1 - MARGIN))
-            return logs[:, 1:] - logs[:, :1] if self.classes == 2 else logs
-        scores = self.model.decision_function(features)
-        return np.asarray(scores, dtype=np.float64).reshape(len(features), self.columns)
+        with translate_errors("`base` could not predict"):
+            if hasattr(self.model, "predict_proba"):
+                # its columns follow the classes that it knows
+                known = np.searchsorted(self.classes, self.model.classes_)
+                probabilities = np.full((len(given), len(self.classes)), MARGIN)
+                probabilities[:, known] = self.model.predict_proba(given)
+                logs: Floats = np.log(probabilities.clip(MARGIN, 1 - MARGIN))
+                return logs[:, 1:] - logs[:, :1] if self.columns == 1 else logs
+            scores = self.model.decision_function(given)
+        return np.asarray(scores, dtype=np.float64).reshape(len(given), self.columns)
 
 
-def _fit_classifier(base: Any, features: Any, rows: Rows) -> Any:
+def _is_fitted(base: Any) -> bool:
+    try:
+        check_is_fitted(base)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _fit_classifier(base: Any, rows: Rows, labels: Column) -> Any:
     settings = {}
     if rows.weight is not None:
         if not has_fit_parameter(base, "sample_weight"):
@@ -124,9 +138,9 @@ def _fit_classifier(base: Any, features: Any, rows: Rows) -> Any:
                 "another classifier"
             )
         settings["sample_weight"] = rows.weight
-    with translate_errors("`base` could not be fitted"):
+    with translate_errors("`base` reads `X` as it is and could not be fitted: encode it there"):
         # a clone: the caller's classifier stays unfitted
-        return clone(base).fit(features, rows.truth[0], **settings)
+        return clone(base).fit(rows.given, labels, **settings)
 
 
 def _add_columns(frame: pd.DataFrame, scores: Floats) -> pd.DataFrame:

@@ -44,9 +44,11 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
             group is, given the columns of `X`. ``"input"``: by the group itself, which `predict`
             then takes as `sensitive`, unless it is a column of `X`; whether that is allowed is a
             legal question. ``"none"``: neither; the network is trained to have a small gap.
-        base: a classifier of scikit-learn's kind that one trusts, such as gradient boosted trees:
-            what it says of a row is an input too, in training of a copy that was fitted without the
-            row's fold. So the network begins where it ends, and still trades.
+        base: a classifier or pipeline of scikit-learn's kind that one trusts, such as gradient
+            boosted trees, which reads `X` as it is; fitted already, or to be fitted. With two
+            classes and a gap between rates, its probabilities are what is adjusted; else what it
+            says of a row is an input too, in training of a copy that was fitted without the row's
+            fold.
         method: how rays and losses are weighed: a method or its name; the default preset's if
             `None`.
         penalty: λ of `cosmos`; the library's default if `None`.

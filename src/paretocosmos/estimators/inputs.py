@@ -43,12 +43,14 @@ class Rows:
         truth: the targets, a column each: numbers, or classes numbered from 0.
         groups: the groups, numbered from 0; `None` if they are not known.
         weight: how much each counts; `None` if all count the same.
+        given: the features as the caller gave them, for `base`.
     """
 
     frame: pd.DataFrame
     truth: tuple[Column, ...]
     groups: Codes | None = None
     weight: Floats | None = None
+    given: Any = None
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -60,7 +62,14 @@ class Rows:
             tuple(column[rows] for column in self.truth),
             None if self.groups is None else self.groups[rows],
             None if self.weight is None else self.weight[rows],
+            take_rows(self.given, rows),
         )
+
+
+def take_rows(given: Any, rows: npt.NDArray[Any]) -> Any:
+    """Return some rows of a caller's features, by position or by a mask."""
+    given = as_pandas(given)
+    return given.iloc[rows] if isinstance(given, pd.DataFrame) else np.asarray(given)[rows]
 
 
 class InputTypeError(DataError, TypeError):

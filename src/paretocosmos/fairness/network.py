@@ -24,6 +24,8 @@ from paretocosmos.types import Inputs, Outputs, Targets
 CERTAIN = 40.0
 # The outputs of a two-headed network. Backbones of users have these names, too.
 LABEL, GROUPS_IF_NEGATIVE, GROUPS_IF_POSITIVE = "answer", "groups_of_no", "groups_of_yes"
+# Beside these, the logit of a trusted classifier.
+BASE = "base"
 
 
 class GroupCrossEntropy(Objective):
@@ -66,6 +68,8 @@ class AdjustedNetwork(Conditioning):
         sensitive_groups: how many groups are compared.
         group_features: the inputs that are positive for the members of each group, where the group
             is known: then it is read and not learned.
+        base_score: the input that is the logit of a trusted classifier, and the mean and deviation
+            by which it is standardised: then it is adjusted, in place of the label head's.
 
     >>> class Certain(nn.Linear):  # both classes are equally likely, and all groups are known
     ...     def forward(self, groups):
@@ -91,6 +95,7 @@ class AdjustedNetwork(Conditioning):
         *,
         sensitive_groups: int = 2,
         group_features: tuple[int, ...] = (),
+        base_score: tuple[float, ...] = (),
     ) -> None:
         super().__init__(backbone, objectives)
         if self.objectives != 2:
@@ -100,6 +105,7 @@ class AdjustedNetwork(Conditioning):
             )
         self.sensitive_groups = sensitive_groups
         self.adjustment = FairnessAdjustment(sensitive_groups)
+        self.base_score = base_score
         if group_features and len(group_features) != sensitive_groups:
             raise ConfigurationError(
                 f"`group_features` must be one input for each of {sensitive_groups} groups, found "
@@ -169,14 +175,19 @@ class AdjustedNetwork(Conditioning):
         self.adjustment.fit(*_read_heads(outputs), targets, gap, points=points)
 
     def compute_heads(self, inputs: Inputs) -> Outputs:
-        """Return the outputs of both heads; where the group is known, it is the second."""
+        """Return the outputs of both heads, with what is read of the inputs and not learned."""
         outputs = self.call(inputs)
-        if self.group_features is None or isinstance(outputs, Tensor):
+        if isinstance(outputs, Tensor) or not isinstance(inputs, Tensor):
             return outputs
-        assert isinstance(inputs, Tensor)
-        members = inputs.index_select(-1, self.group_features) > 0
-        logits = CERTAIN * members.to(outputs[LABEL])
-        return {**outputs, GROUPS_IF_NEGATIVE: logits, GROUPS_IF_POSITIVE: logits}
+        heads = {**outputs}
+        if self.group_features is not None:
+            members = inputs.index_select(-1, self.group_features) > 0
+            logits = CERTAIN * members.to(outputs[LABEL])
+            heads |= {GROUPS_IF_NEGATIVE: logits, GROUPS_IF_POSITIVE: logits}
+        if self.base_score:
+            place, mean, scale = self.base_score
+            heads[BASE] = inputs.narrow(-1, int(place), 1) * scale + mean
+        return heads
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
         rays = self.rays_for(ray)
@@ -234,6 +245,6 @@ def _read_heads(outputs: Outputs) -> tuple[Tensor, Tensor]:
             "`conditioning` out, or leave `backbone` out"
         )
     # names, not positions: a backbone may give its heads in any order
-    label_logits = outputs[LABEL].squeeze(-1)
+    label_logits = outputs.get(BASE, outputs[LABEL]).squeeze(-1)
     group_logits = torch.stack([outputs[GROUPS_IF_NEGATIVE], outputs[GROUPS_IF_POSITIVE]], dim=-2)
     return label_logits, joint_probabilities(label_logits, group_logits)

@@ -31,7 +31,7 @@ from paretocosmos.problems.tables.rows import (
     group_targets,
     prepare_table,
 )
-from paretocosmos.problems.tables.table import Table
+from paretocosmos.problems.tables.table import BASE_SCORE, Table
 from paretocosmos.problems.tables.targets import (
     Answer,
     Task,
@@ -82,12 +82,16 @@ class TableProblem(Problem):
         return torch.from_numpy(self.table.transform(rows))
 
     @property
-    def group_features(self) -> list[int]:
-        """The features that are 1 for the members of each group; empty unless it is an input."""
-        if self.grouping is None or self.group_use != "input":
-            return []
-        features = self.table.features
-        return [features.index(f"{self.grouping.title}={name}") for name in self.grouping.names]
+    def adjustment_settings(self) -> dict[str, object]:
+        """What the fairness adjustment reads of the features, in place of learning it."""
+        settings: dict[str, object] = {}
+        places = {name: place for place, name in enumerate(self.table.features)}
+        if self.grouping is not None and self.group_use == "input":
+            members = [f"{self.grouping.title}={name}" for name in self.grouping.names]
+            settings["group_features"] = tuple(places[name] for name in members)
+        if (place := places.get(BASE_SCORE)) is not None:
+            settings["base_score"] = (place, self.table.mean[place], self.table.scale[place])
+        return settings
 
     @property
     def about(self) -> Mapping[str, object]:

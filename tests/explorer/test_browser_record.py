@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paretocosmos.explorer import Answers, Cell, Outcome, PageModel
+from paretocosmos.explorer import Answers, Cell, Outcome, PageModel, write_report
 from paretocosmos.objectives import Measure
 
 Open = Callable[..., Any]
@@ -163,3 +163,95 @@ def test_right_answers_are_drawn_as_wrong_ones(show: Open, make_page: MakePage) 
     shown.settle()
     assert "at least" in grip.get_attribute("aria-valuetext")
     assert grip.bounding_box()["x"] < at_rest - 10  # towards fewer wrong ones
+
+
+def save_choice(shown: Any, path: Path, *, by: str, why: str, place: str) -> list[float]:
+    """Choose by hand, write the decision to a file, and return its ray."""
+    shown.page.locator("#slider").fill(place)
+    shown.page.fill("#record-by", by)
+    shown.page.fill("#record-why", why)
+    shown.settle()
+    path.write_bytes(save_record(shown).read_bytes())
+    return list(json.loads(path.read_text())["chosen"]["ray"].values())
+
+
+def test_records_of_two_people_are_compared(
+    show: Open, make_people_page: MakePage, tmp_path: Path
+) -> None:
+    shown = show(make_people_page())
+    paths = [tmp_path / "ann.json", tmp_path / "ben.json"]
+    why = "<b>fair</b>; & 100%"
+    rays = [
+        save_choice(shown, paths[0], by="Ann", why=why, place="200"),
+        save_choice(shown, paths[1], by="Ben; B.", why="accurate", place="800"),
+    ]
+    shown.page.locator("#slider").fill("500")
+    shown.settle()
+    now = shown.ray()
+    shown.page.set_input_files("#record-open", paths)
+    shown.until(lambda: "compared as A and B" in shown.text("#record-note"))
+    shown.until(lambda: "A=" in shown.page.url and "B=" in shown.page.url)
+    for _ in range(2):  # at once, and after a reload
+        rows = shown.page.locator("#pins tbody tr")
+        told = [rows.nth(at).locator("td").all_text_contents()[:2] for at in (0, 1)]
+        assert told == [["Ann", "Ben; B."], [why, "accurate"]]
+        assert shown.ray() == pytest.approx(now, abs=1e-4)  # what was chosen stays
+        shown.page.reload()
+        shown.settle()
+    for letter, ray in zip("AB", rays, strict=True):
+        shown.page.get_by_role("button", name=f"Take {letter}").click()
+        shown.settle()
+        assert shown.ray() == pytest.approx(ray, abs=1e-4)
+    paths[1].write_text("{}")
+    shown.page.set_input_files("#record-open", paths)
+    shown.until(lambda: "ben.json: This file is no decision" in shown.text("#record-note"))
+
+
+def test_a_saved_page_opens_on_its_choice(
+    show: Open, make_people_page: MakePage, chromium: Any, tmp_path: Path
+) -> None:
+    shown = show(make_people_page())
+    set_limit(shown, "30")
+    shown.page.fill("#record-by", "Ann </script>")
+    shown.settle()
+    with shown.page.expect_download() as saved:
+        shown.page.locator("#share").click()
+    path = tmp_path / "copy.html"
+    saved.value.save_as(path)
+    troubles: list[str] = []
+    page = chromium.new_page()
+    page.on("console", lambda said: troubles.append(said.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto(path.as_uri())
+    assert page.locator(".chip input").input_value() == "30"
+    assert page.locator("#record-by").input_value() == "Ann </script>"
+    assert page.locator("#lead").text_content() == shown.page.locator("#lead").text_content()
+    # a copy of the copy holds what was changed in the copy
+    page.locator(".chip input").fill("20")
+    with page.expect_download() as saved:
+        page.locator("#share").click()
+    saved.value.save_as(tmp_path / "second.html")
+    page.goto((tmp_path / "second.html").as_uri())
+    assert page.locator(".chip input").input_value() == "20"
+    page.close()
+    assert troubles == []
+
+
+def test_a_page_on_a_server_copies_its_link(
+    make_people_page: MakePage, chromium: Any, tmp_path: Path
+) -> None:
+    page = chromium.new_page(permissions=["clipboard-read", "clipboard-write"])
+    address = "http://localhost/report.html"
+    path = tmp_path / "page.html"
+    write_report(path, make_people_page())
+    page.route(address, lambda route: route.fulfill(path=path, content_type="text/html"))
+    page.goto(address)
+    page.locator("#slider").fill("200")
+    page.get_by_role("button", name="Copy link").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    before = page.locator("#lead").text_content()
+    assert copied.startswith(f"{address}#ray=")
+    page.goto("about:blank")
+    page.goto(copied)
+    assert page.locator("#lead").text_content() == before
+    page.close()

@@ -48,19 +48,22 @@ const showCode = () => {
   say($("python"), pythonOf(active()));
   say($("command"), commandOf(active()));
 };
+// Where the clipboard is forbidden, the text is selected, if it is on the page.
+const copyText = async (button, text, node) => {
+  const was = button.textContent;
+  let done = true;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    if (node) getSelection().selectAllChildren(node);
+    done = Boolean(node) && document.execCommand("copy");
+  }
+  say(button, done ? "Copied" : node ? "Select and copy" : "Copy the address");
+  setTimeout(() => say(button, was), 1600);
+};
 const setUpCode = () => {
   for (const kind of ["python", "command"]) {
-    $(`copy-${kind}`).addEventListener("click", async () => {
-      let done = true;
-      try {
-        await navigator.clipboard.writeText($(kind).textContent);
-      } catch {
-        getSelection().selectAllChildren($(kind));
-        done = document.execCommand("copy");
-      }
-      say($(`copy-${kind}`), done ? "Copied" : "Select and copy");
-      setTimeout(() => say($(`copy-${kind}`), "Copy"), 1600);
-    });
+    $(`copy-${kind}`).addEventListener("click", () => copyText($(`copy-${kind}`), $(kind).textContent, $(kind)));
   }
 };
 on("ray criteria run", showCode);

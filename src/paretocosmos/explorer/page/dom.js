@@ -1,5 +1,7 @@
 // ---- the page's elements: text is always text, never markup ----
 const $ = (id) => document.getElementById(id);
+// The page before this script has changed anything, for a copy of it.
+const untouched = document.documentElement.outerHTML;
 const DASH = "–";
 const fill = (node, attributes, children) => {
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);

@@ -54,7 +54,23 @@ const tableOf = () => {
   }
   return `${rows.map((row) => row.map(csvCell).join(",")).join("\r\n")}\r\n`;
 };
+// The page itself, as it opened, with the view in it: a file for those who cannot follow a link.
+const copyOf = () => {
+  const held = `<meta name="view" content="${address().replaceAll("&", "&amp;").replaceAll('"', "&quot;")}">`;
+  return `<!doctype html>\n${untouched.replace(/<meta name="view" content="[^"]*">/, () => held)}`;
+};
+const setUpShare = () => {
+  const linked = location.protocol.startsWith("http");
+  say($("share"), linked ? "Copy link" : "Save this page");
+  $("share").addEventListener("click", () => {
+    if (linked) {
+      remember(); // the link holds what was changed last
+      copyText($("share"), location.href);
+    } else save(new Blob([copyOf()], { type: "text/html" }), fileName("html"));
+  });
+};
 const setUpExports = () => {
+  setUpShare();
   $("save-png").addEventListener("click", () => pictureOf().toBlob((blob) => save(blob, fileName("png")), "image/png"));
   $("save-csv").addEventListener("click", () => save(new Blob([tableOf()], { type: "text/csv" }), fileName("csv")));
 };

@@ -14,9 +14,9 @@ const showPins = () => {
   for (const letter of LETTERS) say($(`pin-${letter}`), `${state.pins[letter] ? "Replace" : "Keep as"} ${letter}`);
   if (!columns.length) return;
   const rows = outcomesOf(active()).flatMap((outcome) => {
-    const told = (column, cell) => (runs[column.run].answers || outcome.name ? cell.at(runs[column.run], column.ray, state.split) : [NaN, NaN, NaN]);
+    const shareAt = (column, cell) => (runs[column.run].answers || outcome.name ? cell.at(runs[column.run], column.ray, state.split) : [NaN, NaN, NaN]);
     return outcome.cells.map((cell) => {
-      const found = columns.map((column) => told(column, cell));
+      const found = columns.map((column) => shareAt(column, cell));
       const by = found.length > 1 ? found[1][0] - found[0][0] : NaN;
       const apart = found.length > 1 && isNumber(found[0][1]) && (found[0][1] > found[1][2] || found[1][1] > found[0][2]);
       return make("tr", {}, make("th", { scope: "row" }, [outcome.title, cell.who].filter(Boolean).join(", ")),
@@ -25,6 +25,8 @@ const showPins = () => {
     });
   });
   const [first, second] = columns;
+  const told = ["Decided by", "Why", "Limit"].map((label, at) => [label, columns.map(({ said }) => said?.[at] ?? "")]).filter(([, texts]) => texts.some(Boolean))
+    .map(([label, texts]) => make("tr", {}, make("th", { scope: "row" }, label), ...texts.map((text) => make("td", { class: "said" }, text)), make("td")));
   const close = make("button", { type: "button", class: "plain" }, "Forget both");
   close.addEventListener("click", () => { state.pins = {}; changed("pins"); $("pin-A").focus(); });
   const named = (column) => `${column.letter === "now" ? "Now" : column.letter}${runs.length > 1 ? `: ${runs[column.run].label}` : ""}`;
@@ -34,7 +36,7 @@ const showPins = () => {
     return button;
   });
   $("pins").replaceChildren(make("h3", {}, `${first.letter} and ${second.letter === "now" ? "what is chosen now" : second.letter}`),
-    make("div", { class: "sideways", tabindex: 0, role: "region", "aria-label": "Two choices compared" }, make("table", { class: "numbers" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Of 100"), ...columns.map((column) => make("th", { scope: "col" }, named(column))), make("th", { scope: "col" }, "Difference"))), make("tbody", {}, ...rows))),
+    make("div", { class: "sideways", tabindex: 0, role: "region", "aria-label": "Two choices compared" }, make("table", { class: "numbers" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Of 100"), ...columns.map((column) => make("th", { scope: "col" }, named(column))), make("th", { scope: "col" }, "Difference"))), make("tbody", {}, ...told, ...rows))),
     make("p", { class: "quiet small" }, "Bold: the intervals do not overlap."), make("div", { class: "actions" }, ...takes, close));
 };
 const setUpPins = () => LETTERS.forEach((letter) => $(`pin-${letter}`).addEventListener("click", () => pinNow(letter)));

@@ -110,7 +110,21 @@ const openRecord = (text) => {
   state.touched = made.decided !== false;
   changed(...KINDS);
 };
-const openRecords = async ([file]) => openRecord(await file.text());
+// One is taken; two are compared, as A and B, with what was said about them.
+const openRecords = async (files) => {
+  if (files.length === 1) return openRecord(await files[0].text());
+  const read = await Promise.all(files.slice(0, 2).map(async (file) => readRecord(await file.text())));
+  const refused = read.findIndex((one) => typeof one === "string");
+  if (refused >= 0) return say($("record-note"), `${files[refused].name}: ${read[refused]}`);
+  read.forEach(({ made, ray, run }, at) => {
+    const limits = made.bounds.filter(isGroup).map((one) => `${labelOf(String(one.name))} at ${"at_most" in one ? "most" : "least"} ${inUnits(String(one.name), one.at_most ?? one.at_least)}`);
+    state.pins[LETTERS[at]] = { run, ray, said: [String(made.by || files[at].name), String(made.why || DASH), listing(limits, "and") || "none"] };
+    state.shown[run] = true;
+  });
+  say($("record-note"), `${files.length > 2 ? "The first two" : "Both"} are compared as A and B${read.every(({ same }) => same) ? "" : "; they were made with another model or other data, and the numbers are those of this page"}.`);
+  changed("pins", "run");
+  requestAnimationFrame(() => $("pins").scrollIntoView());
+};
 const showFields = () => {
   for (const key of written) if ($(`record-${key}`).value !== state[key]) $(`record-${key}`).value = state[key];
 };

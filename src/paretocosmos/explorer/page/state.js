@@ -115,18 +115,20 @@ const address = () => {
   for (const side of ["max", "min"]) for (const [name, value] of Object.entries(state[side])) kept.append(side, `${value}=${name}`);
   if (state.constants) kept.set("constants", "1");
   if (state.byBounds) kept.set("chosen", "1");
-  for (const [letter, pin] of Object.entries(state.pins)) kept.set(letter, `${pin.run};${spelled(pin.ray)}`);
+  for (const [letter, pin] of Object.entries(state.pins)) kept.set(letter, [pin.run, spelled(pin.ray), ...(pin.said ?? []).map(encodeURIComponent)].join(";"));
   const hidden = runs.filter((run) => !state.shown[run.index]).map((run) => run.index);
   if (hidden.length) kept.set("hidden", hidden.join(","));
   return `#${kept}`;
 };
 const begun = { run: firstRun, touched: false, by: "", why: "", asked: "", constants: false, byBounds: false, best: "", ray: state.ray, split: state.split, view: state.view, x: state.x, y: state.y };
+const decoded = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
 const rayIn = (text) => {
   const ray = (text ?? "").split(",").map(Number);
   return text && ray.length === J && ray.every((one) => isNumber(one) && one >= 0) ? onSimplex(ray) : null;
 };
 const recall = () => {
-  const kept = new URLSearchParams(location.hash.slice(1));
+  // a copy of the page holds a view of its own
+  const kept = new URLSearchParams((holdsView(location.hash) ? location.hash : document.querySelector("meta[name=view]").content).slice(1));
   Object.assign(state, begun, { max: Object.create(null), min: Object.create(null), pins: {}, shown: runs.map(() => true) });
   state.ray = rayIn(kept.get("ray")) ?? begun.ray;
   if (kept.has("run") && runs[Number(kept.get("run"))]) state.run = Number(kept.get("run"));
@@ -144,8 +146,8 @@ const recall = () => {
   state.touched = kept.get("set") === "1";
   for (const key of texts) state[key] = kept.get(key) ?? "";
   for (const letter of ["A", "B"]) {
-    const [run, ray] = (kept.get(letter) ?? "").split(";");
-    if (rayIn(ray) && runs[Number(run)]) state.pins[letter] = { run: Number(run), ray: rayIn(ray) };
+    const [run, ray, ...said] = (kept.get(letter) ?? "").split(";");
+    if (rayIn(ray) && runs[Number(run)]) state.pins[letter] = { run: Number(run), ray: rayIn(ray), said: said.map(decoded) };
   }
   for (const index of (kept.get("hidden") ?? "").split(",")) if (index !== "" && runs[index]) state.shown[index] = false;
   state.shown[state.run] = true;

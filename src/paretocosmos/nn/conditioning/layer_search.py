@@ -93,9 +93,9 @@ def find_blocks(network: nn.Module) -> list[str]:
 
     repeated = drop_heads(_find_repeated_blocks(network, ""))
     if repeated:
-        last = next(reversed(list(network.named_children())), ("", network))[0]
+        last_child = next(reversed(list(network.named_children())), ("", network))[0]
         # in a plain sequence a last block like the others gives the outputs
-        is_head = isinstance(network, nn.Sequential) and repeated[-1] == last != repeated[0]
+        is_head = isinstance(network, nn.Sequential) and repeated[-1] == last_child != repeated[0]
         return repeated[:-1] if is_head else repeated
     norms = drop_heads([name for name, module in leaves if is_norm(module)])
     if norms:

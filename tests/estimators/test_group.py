@@ -30,7 +30,7 @@ def people() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame]:
     return features, pd.Series(rich.astype(int)), pd.DataFrame({"sex": sex, "old": old})
 
 
-def _fit(people: Any, use: str, sensitive: Any = "sex", **settings: Any) -> ParetoClassifier:
+def _fit(people: Any, use: Any, sensitive: Any = "sex", **settings: Any) -> ParetoClassifier:
     features, rich, groups = people
     settings = {"fairness": "demographic_parity", "epochs": 20, **settings}
     model = ParetoClassifier(group=use, random_state=0, progress=False, **settings)
@@ -85,7 +85,7 @@ def test_runs_files_and_exports_read_the_group_as_a_column(
     session = onnxruntime.InferenceSession(export(informed, out=tmp_path / "model.onnx"))
     x = informed.encode(few, sensitive=sex)
     (answers,) = session.run(
-        [session.get_outputs()[0].name], {"x": x, "preference": np.float32([RAY])}
+        [session.get_outputs()[0].name], {"x": x, "preference": np.array([RAY], dtype=np.float32)}
     )
     assert answers.ravel() == pytest.approx(expected, abs=1e-5)
 

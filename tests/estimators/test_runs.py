@@ -222,7 +222,7 @@ def test_a_base_is_a_column_of_its_own(some: People) -> None:
     x = fitted.encode(some.x)
     at = run.table.columns.index("score of base")
     assert fitted._scores is not None
-    own = fitted._scores.model.decision_function(fitted._scores.table.transform(some.x))
+    own = fitted._scores.model.decision_function(some.x)
     np.testing.assert_allclose(x[:, at], own, atol=1e-4)
     chance, _ = plan_export(run, 0.5).network(torch.from_numpy(x), torch.full((1, 2), 0.5))
     np.testing.assert_allclose(chance, fitted.predict_proba(some.x)[:, 1], atol=1e-5)

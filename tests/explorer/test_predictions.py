@@ -1,5 +1,7 @@
 """What a page counts of people, against fairlearn and the intervals of single rays."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -115,7 +117,7 @@ def test_ends_of_counted_gaps_are_those_of_the_objectives(problem: TabularProble
     ],
 )
 def test_a_group_that_says_little_is_named_with_its_column(
-    values: list[object], column: str, titles: tuple[str, ...]
+    values: list[Any], column: str, titles: tuple[str, ...]
 ) -> None:
     rows = pd.DataFrame(
         {"x": [k % 7 for k in range(200)], "denied": ["no", "no", "yes", "yes"] * 50}

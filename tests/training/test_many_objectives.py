@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,8 +97,9 @@ def test_each_corner_is_better_for_its_objective_than_equal_weights(tmp_path: Pa
     run = fit(
         network, (x, *targets.values()), losses, epochs=20, out=tmp_path / "run", report=False
     )
-    equal = run.model(x, torch.full((20,), 1 / 20))
-    corners = run.model.each_ray(x, torch.eye(20))
+    model: Any = run.model
+    equal = model(x, torch.full((20,), 1 / 20))
+    corners = model.each_ray(x, torch.eye(20))
     for corner, target in zip(corners, targets.values(), strict=True):
         assert F.mse_loss(corner, target) < F.mse_loss(equal, target)
     # the corners are in the front, with as many rays between them

@@ -143,19 +143,25 @@ def test_workers_train_the_same(tmp_path: Path) -> None:
     # hidden layers that are too large for a stack on a CPU, so that each seed is a task
     own: dict[str, Any] = {**SMALL, "settings": {"hidden": [512, 512], "learning_rate": 1e-4}}
     seen: set[str] = set()
-    for place in ({}, {"workers": 2}):
-        folder = tmp_path / f"{len(place)}"
-        compare("toy_convex", ["linear", "uniform"], out=folder / "compared", **SMALL, **place)
-        fit("toy_convex", seeds=[3, 4], out=folder / "seeds", **own, **place)
+    for workers in (0, 2):
+        folder = tmp_path / str(workers)
+        compare(
+            "toy_convex",
+            ["linear", "uniform"],
+            out=folder / "compared",
+            workers=workers,
+            **SMALL,
+        )
+        fit("toy_convex", seeds=[3, 4], out=folder / "seeds", workers=workers, **own)
     results = [path.relative_to(tmp_path / "0") for path in (tmp_path / "0").rglob("model.*")]
     assert len(results) == 4
     for path in results:
-        assert (tmp_path / "0" / path).read_bytes() == (tmp_path / "1" / path).read_bytes()
+        assert (tmp_path / "0" / path).read_bytes() == (tmp_path / "2" / path).read_bytes()
     # what is finished is read, by a process that trains nothing
     again = fit(
         "toy_convex",
         seeds=[3, 4],
-        out=tmp_path / "1" / "seeds",
+        out=tmp_path / "2" / "seeds",
         workers=2,
         resume=True,
         **own,

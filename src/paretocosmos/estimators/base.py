@@ -299,7 +299,7 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.groups_ = () if grouping is None else grouping.names
         self._columns, self._grouping = list(frame.columns), grouping
         check_group_use(self.group)
-        if grouping is not None and self.group == "input":
+        if grouping is not None and groups is not None and self.group == "input":
             rows = dataclasses.replace(rows, frame=grouping.add_to(frame, groups))
         seed = draw_seed(self.random_state)
         problem, settings, repeat = self._prepare_training(names, rows, get_target_name(y), seed)

@@ -31,8 +31,9 @@ def write_reference_page(kind: str) -> str:
     if shared:
         parts += ["## Settings that several share", "", *_write_settings(shared), ""]
     plain = []  # without a formula, advice or settings of their own
+    first: dict[Row, str] = {}  # the card that describes a setting
     for name in registry.names(kind):
-        card = list(write_card(kind, name, shared))
+        card = list(write_card(kind, name, shared, first))
         if kind == "methods" or len(card) > 12 or any(re.match(r"- |```", line) for line in card):
             parts += [f"## {name}", "", *card]
         else:
@@ -44,15 +45,29 @@ def write_reference_page(kind: str) -> str:
     return "\n".join(parts)
 
 
-def write_card(kind: str, name: str, shared: list[Row] | None = None) -> Iterator[str]:
-    """Yield the lines of a card: what it is, when to use it, and the settings of its own."""
+def write_card(
+    kind: str, name: str, shared: list[Row] | None = None, first: dict[Row, str] | None = None
+) -> Iterator[str]:
+    """Yield the lines of a card: what it is, when to use it, and the settings of its own.
+
+    Args:
+        kind: of building block.
+        name: of this one.
+        shared: the settings that the page describes once, above the cards.
+        first: settings that earlier cards described, with their names; those of this one are added.
+    """
     text = inspect.getdoc(registry.find(kind, name)) or ""
     text = text.partition("\n>>> ")[0].partition("\nArgs:\n")[0].strip()
     yield from (_write_method_text(name, text) if kind == "methods" else _shorten(text))
     yield ""
     rows = _list_settings(kind, name)
     common = [row for row in rows if row in (shared or ())]
-    if particular := [row for row in rows if row not in common]:
+    particular = []
+    for row in rows:
+        earlier = name if first is None or len(row[2]) < 60 else first.setdefault(row, name)
+        if row not in common:
+            particular.append(row if earlier == name else (*row[:2], f"as for `{earlier}`"))
+    if particular:
         yield from (*_write_settings(particular), "")
     if common:
         yield from (f"Shared: {', '.join(f'`{key}`' for key, *_ in common)}.", "")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from pages.common import RESULTS, ROOT, fence, load_result, write_table
-from pages.measured import get_conditioning_cost
+from pages.measured import describe_conditioning_cost
 from pages.results import ONE_PIECE
 from paretocosmos.paper.published import get_paper_row, problem_title
 
@@ -20,8 +20,7 @@ def write_reasons() -> Iterator[str]:
     yield (
         f"On a concave front (ZDT2), the default reaches {ours:.1%} of the exact hypervolume, a weighted sum {plain:.1%}. "
         f"Weight and loss have a rank correlation of at least {order:.2f} on {len(ONE_PIECE)} analytic fronts. "
-        f"A step of COSMOS as published on EfficientNet-B4 takes {get_conditioning_cost():.3f} times as long as a step for a single task; "
-        "the default conditions more layers and costs more."
+        f"{describe_conditioning_cost(link=False)}"
     )
 
 

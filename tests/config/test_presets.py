@@ -115,11 +115,16 @@ def test_the_rule_knows_rows_and_shapes_but_no_names() -> None:
     [{"backbone": nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))}, {"model": Joined()}],
     ids=["backbone", "model"],
 )
-def test_a_network_of_ones_own_takes_small_steps(given: dict[str, Any]) -> None:
+def test_a_network_of_ones_own_has_little_decay(given: dict[str, Any]) -> None:
     training = _plan(**given).training
-    assert training.learning_rate == 5e-4
+    assert training.learning_rate == 3e-3
     assert training.weight_decay == 0.05
     assert training.batch_size == _plan().training.batch_size
+
+
+def test_a_large_network_of_ones_own_takes_small_steps() -> None:
+    large = nn.Sequential(nn.Linear(4, 1001), nn.ReLU(), nn.Linear(1001, 1001), nn.Linear(1001, 2))
+    assert _plan(backbone=large).training.learning_rate == 5e-4
 
 
 def test_what_is_given_comes_on_top() -> None:

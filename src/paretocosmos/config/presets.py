@@ -9,6 +9,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torch import nn
+from torch.nn.parameter import is_lazy
+
 from paretocosmos.config.settings import Training, get_paper_network, get_paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.schema import PRESETS
@@ -89,8 +92,10 @@ _IMAGES: dict[str, Any] = {"learning_rate": 4e-3, "rays_per_batch": 8, "epochs":
 # Too high against too low: both losses are in one unit, and a ray asks for the quantile or the
 # expectile of exactly its level, so that its weights must reach the losses unchanged.
 _LEVELS: dict[str, Any] = {"scale_losses": False, "calibrate": False, "floor": 0.0}
-# The caller's network may be deep or pretrained: small steps, little decay.
+# The caller's network may be deep or pretrained: small steps, little decay. A small one would only
+# reach the middle of a front by small steps.
 _OWN_NETWORK = {"learning_rate": 5e-4, "weight_decay": 0.05}
+_SMALL_NETWORK_RATE, _SMALL_NETWORK_WEIGHTS = 3e-3, 1_000_000
 # The largest batch, by the number of an input's axes; a gap between groups needs many rows.
 _LARGEST_BATCH = {1: 2048, 3: 256}
 _SMALLEST_BATCH = 32
@@ -178,7 +183,7 @@ def compute_preset_settings(
     label: str,
     *,
     single: bool,
-    backbone: str | None,
+    backbone: str | nn.Module | None,
     conditioning: str | None,
     user_settings: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -189,7 +194,7 @@ def compute_preset_settings(
         problem: the problem.
         label: the method with its conditioning, as the paper calls it.
         single: set if the method trains one network for each of a few rays.
-        backbone: its name; `None` for a network of the caller.
+        backbone: its name, or a network of the caller.
         conditioning: its name; `None` if the caller passed the whole network.
         user_settings: the caller's settings, from which others may follow.
     """
@@ -209,8 +214,12 @@ def compute_preset_settings(
         steps = round(_STEPS * max(_LEAST_STEPS_SCALE, scale))
         if len(split_of(problem, "val")) < _SELECTION_ROWS:
             validations = 1
-    if backbone is None or "backbone" in get_paper_network(_get_paper_name(problem)):
+    own = backbone if isinstance(backbone, nn.Module) else None
+    if own is not None or "backbone" in get_paper_network(_get_paper_name(problem)):
         settings |= _OWN_NETWORK
+    weights = () if own is None else (p.numel() for p in own.parameters() if not is_lazy(p))
+    if own is not None and sum(weights) <= _SMALL_NETWORK_WEIGHTS:
+        settings["learning_rate"] = _SMALL_NETWORK_RATE
     if _trades_both_sides(problem.objectives):
         settings |= _LEVELS
     aligned = label == "cosmos" and choose_method(preset, problem.objectives, {}) == "cosmos"
@@ -222,8 +231,9 @@ def compute_preset_settings(
     size = _read_int(user_settings, "batch_size") or problem.batch_size
     size = size or pick_batch_size(rows, axes)
     settings["batch_size"] = size
-    if axes == 1:
-        settings["epochs"] = max(_LEAST_EPOCHS, -(-steps // -(-rows // size)))
+    if axes == 1 or own is not None:
+        least = _LEAST_EPOCHS if axes == 1 else int(settings["epochs"])
+        settings["epochs"] = max(least, -(-steps // -(-rows // size)))
     epochs = _read_int(user_settings, "epochs") or int(settings["epochs"])
     settings["evaluate_every"] = max(1, epochs // validations)
     if aligned:

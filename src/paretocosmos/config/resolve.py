@@ -236,7 +236,7 @@ def _resolve_settings(
         components.problem,
         get_label(name, None if components.model is not None else str(components.conditioning)),
         single=_has_fixed_rays(method, user_settings),
-        backbone=backbone if isinstance(backbone, str) else None,
+        backbone=backbone if components.model is None else components.model,
         conditioning=components.conditioning,
         user_settings=user_settings,
     )

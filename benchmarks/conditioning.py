@@ -42,7 +42,8 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.norms[1](self.second(self.norms[0](self.first(x)).relu()))
-        return (hidden + self.skip(x)).relu()
+        out: Tensor = (hidden + self.skip(x)).relu()
+        return out
 
 
 def build_resnet() -> nn.Module:

@@ -65,9 +65,9 @@ def test_settings(tmp_path: Path) -> None:
         ({"separator": ";;"}, "`separator` must be one character or `tab`, found ';;'"),
         ({"decimal": "'"}, "`decimal` must be `.` or `,`"),
         ({"separator": ",", "decimal": ","}, "not the separator, found ','"),
-        ({"encoding": "klingon"}, "known to Python.*'klingon'"),
-        ({"encoding": "hex"}, "`encoding` must be a text encoding"),
-        ({"encoding": "\ud800"}, "`encoding` must be a text encoding"),
+        ({"encoding": "klingon"}, "unknown encoding: klingon.*such as `cp1252`"),
+        ({"encoding": "hex"}, "cannot be read .*text encoding"),
+        ({"encoding": "\ud800"}, "cannot be read"),
         ({"encoding": "ascii"}, "cannot be read"),
     ],
 )

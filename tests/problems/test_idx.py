@@ -38,14 +38,13 @@ def test_what_was_written_is_read(tmp_path: Path, pack: type[bytes]) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "idx file, .* empty file"),
-        (b"<html>", "00 00 08, found 3c 68 74 6d"),
+        (b"", "idx file .* empty file"),
+        (b"<html>", "00 00 08 03, found 3c 68 74 6d"),
         (idx(IMAGES)[:9], "found 9"),
         (idx(IMAGES)[:-1], "9,424 bytes, .* 12 x 28 x 28 .* 9,423"),
         (idx(IMAGES) + b"\0", "has 9,424 bytes, .* found 9,425"),
-        (idx(IMAGES.astype(">i4"), 0x0C), "unsigned bytes, found int32"),
-        (idx(LABELS), r"images \(three axes\), found labels"),
-        (idx(IMAGES[0]), "images .* found 2 axes"),
+        (idx(IMAGES.astype(">i4"), 0x0C), "found 00 00 0c 03"),
+        (idx(LABELS), "file of images, .* found 00 00 08 01"),
         (idx(IMAGES[:, :27]), "holds images of 28 x 28, found 27 x 28"),
         (idx(IMAGES[:0]), "holds images, found none"),
         (gzip.compress(idx(IMAGES), mtime=0)[:-20], "cannot be read"),

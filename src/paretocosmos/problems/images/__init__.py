@@ -9,7 +9,7 @@ from paretocosmos.problems.images.composites import (
     draw_recipes,
     paint_images,
 )
-from paretocosmos.problems.images.files import FASHION_MNIST, FILES, MNIST, Files, read_pair
+from paretocosmos.problems.images.files import FASHION_MNIST, MNIST, read_pair
 from paretocosmos.problems.images.problem import (
     HEADS,
     ImageProblem,
@@ -21,11 +21,9 @@ from paretocosmos.problems.images.problem import (
 __all__ = [
     "ATTRIBUTES",
     "FASHION_MNIST",
-    "FILES",
     "HEADS",
     "MNIST",
     "RULES",
-    "Files",
     "ImageProblem",
     "Rule",
     "RuleName",

@@ -131,15 +131,6 @@ Bytes = npt.NDArray[np.uint8]
 # Both data sets have grey images of 28 x 28 pixels in ten classes.
 SIZE = 28
 CLASSES = 10
-# The third byte of an idx file names the type of its numbers.
-TYPES = {
-    0x08: "unsigned bytes",
-    0x09: "signed bytes",
-    0x0B: "int16",
-    0x0C: "int32",
-    0x0D: "float32",
-    0x0E: "float64",
-}
 WAY_OUT = "put a fresh copy in its place (in the cache: delete it, and it is downloaded anew)"
 
 
@@ -168,15 +159,11 @@ def read_idx(path: Path, axes: int) -> Bytes:
         content = read_unpacked(path)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"`{path}` cannot be read ({error}): {WAY_OUT}") from error
-    # the head: two zero bytes, the type, the number of axes, and four bytes for each length
-    if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in TYPES:
+    # the head: two zero bytes, 8 for unsigned bytes, the number of axes, four bytes for each length
+    head, kind = bytes((0, 0, 8, axes)), "labels" if axes == 1 else "images"
+    if content[:4] != head:
         magic = content[:4].hex(" ") or "an empty file"
-        _raise_invalid(path, "is an idx file, which starts with the bytes 00 00 08", magic)
-    if TYPES[content[2]] != TYPES[0x08]:
-        _raise_invalid(path, "holds unsigned bytes", TYPES[content[2]])
-    if content[3] != axes:
-        kinds = {1: "labels (one axis)", 3: "images (three axes)"}
-        _raise_invalid(path, f"holds {kinds[axes]}", kinds.get(content[3], f"{content[3]} axes"))
+        _raise_invalid(path, f"is an idx file of {kind}, which starts with {head.hex(' ')}", magic)
     start = 4 + 4 * axes
     shape = tuple(int.from_bytes(content[i : i + 4], "big") for i in range(4, start, 4))
     expected = start + math.prod(shape)

@@ -143,11 +143,6 @@ def _find_order(loader: DataLoader[Any]) -> str | None:
     return "distributed" if type(sampler) is DistributedSampler else None
 
 
-def has_length(data: Any) -> bool:
-    """Return True if data has a length."""
-    return _get_length(data) is not None
-
-
 def _is_indexable(data: Any) -> bool:
     if isinstance(data, IterableDataset):  # it inherits a `__getitem__` that only refuses
         return False
@@ -376,7 +371,7 @@ class DataProblem(Problem):
         fields = Fields(where, self.inputs, self.targets, list_targets(goals), tasks)
         options = ReadOptions(workers=self.workers, collate=self.collate)
         # a split that is only evaluated is read to its end, whatever its number of samples
-        samples = self.samples if name == "train" else None if has_length(data) else 1
+        samples = self.samples if name == "train" else None if _get_length(data) is not None else 1
         # a loader has settings of its own
         if isinstance(data, DataLoader):
             options = ReadOptions()

@@ -11,7 +11,6 @@ from paretocosmos.problems.tables.columns import (
 )
 from paretocosmos.problems.tables.files import (
     TABLE_ENDINGS,
-    check_file,
     read_chunks,
     read_csv,
     read_table,
@@ -21,13 +20,11 @@ from paretocosmos.problems.tables.groups import (
     Codes,
     Grouping,
     GroupUse,
-    SmallGroups,
     check_group_use,
 )
 from paretocosmos.problems.tables.problem import (
     TableProblem,
     TabularProblem,
-    build_table,
     label_rows,
 )
 from paretocosmos.problems.tables.public import (
@@ -52,7 +49,6 @@ from paretocosmos.problems.tables.table import (
 from paretocosmos.problems.tables.targets import (
     DECISION,
     Answer,
-    Task,
     build_gap,
     build_loss,
     build_objectives,
@@ -70,20 +66,16 @@ __all__ = [
     "Codes",
     "GroupUse",
     "Grouping",
-    "SmallGroups",
     "Table",
     "TableName",
     "TableProblem",
     "TabularProblem",
-    "Task",
     "add_group",
     "as_pandas",
     "build_gap",
     "build_loss",
     "build_objectives",
-    "build_table",
     "check_compared_rows",
-    "check_file",
     "check_group_use",
     "compute_moments",
     "compute_shares",

@@ -109,7 +109,7 @@ def _find_format(
     """Return what to do where a file of text cannot be read, and the options to read it with."""
     # a shell passes `\t` on as two characters
     separator = "\t" if separator in ("tab", r"\t") else separator
-    _check_format(separator, decimal, encoding)
+    _check_format(separator, decimal)
     encoding = encoding or "utf-8"
     way_out = (
         f"it was taken for text in {encoding} with a header: set `separator`, `decimal` and "
@@ -160,7 +160,8 @@ def _explain_csv(path: Path, way_out: str) -> Iterator[None]:
         raise DataError(
             f"the rows of `{path}` have more fields than its header: name every column"
         ) from error
-    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
+    # a `LookupError` of an unknown encoding
+    except (OSError, EOFError, LookupError, ValueError, lzma.LZMAError, zlib.error) as error:
         raise _unreadable(path, error, way_out) from error
 
 
@@ -169,20 +170,13 @@ def _unreadable(path: Path, error: Exception, way_out: str) -> DataError:
     return DataError(f"`{path}` cannot be read ({one_line(error)}); {way_out}")
 
 
-def _check_format(separator: str | None, decimal: str | None, encoding: str | None) -> None:
+def _check_format(separator: str | None, decimal: str | None) -> None:
     if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
         raise ConfigurationError(f"`separator` must be one character or `tab`, found {separator!r}")
     if decimal not in (None, ".", ",") or (decimal is not None and decimal == separator):
         raise ConfigurationError(
             f"`decimal` must be `.` or `,`, and not the separator, found {decimal!r}"
         )
-    try:
-        "a".encode(encoding or "utf-8")  # refuses what is not text, such as hex
-    except (LookupError, ValueError) as error:
-        raise ConfigurationError(
-            "`encoding` must be a text encoding known to Python, such as utf-8 or cp1252, "
-            f"found {str(encoding)[:40]!r}"
-        ) from error
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":

@@ -79,7 +79,7 @@ def test_the_public_surface_is_the_committed_one() -> None:
 def test_public_names_are_sorted_and_about_twenty() -> None:
     names = paretocosmos.__all__
     assert sorted(set(names)) == list(names)
-    assert len(names) <= 24  # DESIGN.md: about 20 public names, nothing else
+    assert len(names) <= 25  # DESIGN.md: about 20 public names, nothing else
 
 
 def test_no_public_signature_takes_arbitrary_keywords() -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from paretocosmos.training.callbacks import Callback
     from paretocosmos.training.compare import compare
     from paretocosmos.training.fit import fit
+    from paretocosmos.training.sweep import sweep
 
 __all__ = [
     "Callback",
@@ -53,6 +54,7 @@ __all__ = [
     "load_problem",
     "load_run",
     "sample_rays",
+    "sweep",
     "tchebycheff_loss",
 ]
 
@@ -78,6 +80,7 @@ _MODULES = {
     "training.callbacks": ("Callback",),
     "training.compare": ("compare",),
     "training.fit": ("fit",),
+    "training.sweep": ("sweep",),
 }
 _MODULE = {name: module for module, names in _MODULES.items() for name in names}
 

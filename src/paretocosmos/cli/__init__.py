@@ -59,6 +59,14 @@ GROUPS: dict[str, dict[str, Entry]] = {
             "Train several methods: one table, one picture.",
             ("compare compas", "compare adult --methods linear,cosmos --seeds 1,2,3"),
         ),
+        "sweep": Entry(
+            "sweep:sweep",
+            "Search settings, judged on validation data.",
+            (
+                "sweep adult --grid hidden='32 64,64' --seeds 1,2,3",
+                "sweep compas --grid method='cosmos linear' --workers 2",
+            ),
+        ),
     },
     "Decide": {
         "explore": Entry(

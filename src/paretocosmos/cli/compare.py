@@ -20,7 +20,7 @@ from paretocosmos.cli.console import (
     warnings_as_notes,
 )
 from paretocosmos.cli.results import find_plain_metrics, format_span, get_measures
-from paretocosmos.errors import ConfigurationError, MissingExtraError
+from paretocosmos.errors import MissingExtraError
 from paretocosmos.io.formatting import format_number
 from paretocosmos.io.progress import status
 from paretocosmos.pareto.metrics import MEANINGS
@@ -68,9 +68,6 @@ def compare(
     """
     arguments = locals()
     settings = options.collect_settings(arguments)
-    # 1 is the default of --seed, which cannot be told from a 1 that was typed
-    if seeds is not None and seed != 1:
-        raise ConfigurationError("--seeds and --seed exclude each other: give one of them")
     folders: list[Path] = []
     try:
         # a scheduler's SIGTERM ends it like Ctrl-C, with everything saved
@@ -78,7 +75,7 @@ def compare(
             comparison = compare_methods(
                 problem,
                 [name.strip() for name in methods.split(",") if name.strip()],
-                seeds=options.parse_seeds(seeds) or [seed],
+                seeds=options.list_seeds(seeds, seed),
                 settings=settings,
                 **options.collect_plan(arguments),
             )
@@ -89,8 +86,7 @@ def compare(
     except KeyboardInterrupt:
         # a comparison has a folder per method, which has one per seed
         folder = folders[-1].parents[1] if folders else out
-        saved_note = "finished epochs are saved" if folders else "no epoch is finished yet"
-        raise options.end_interrupted(folder, saved_note) from None
+        raise options.end_interrupted(folder) from None
     if as_json:
         print_json(comparison.to_dict())
     else:

@@ -60,6 +60,13 @@ ProblemName = Annotated[
         callback=parse_name,
     ),
 ]
+MethodName = Annotated[
+    str | None,
+    training_option(
+        help="The method, a name from `list methods`; by default the preset's.",
+        callback=parse_name,
+    ),
+]
 Preset = Annotated[
     str | None,
     training_option(
@@ -222,12 +229,12 @@ def format_options(**values: object) -> list[object]:
     return [word for name, value in given_values.items() for word in (f"--{name}", value)]
 
 
-def parse_setting(text: str) -> tuple[str, str]:
+def parse_setting(text: str, option: str = "--set") -> tuple[str, str]:
     """Split KEY=VALUE."""
     # at the first equals sign: a value may contain another
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise ConfigurationError(f"--set takes KEY=VALUE, found `{text}`")
+        raise ConfigurationError(f"{option} takes KEY=VALUE, found `{text}`")
     return key.strip(), value.strip()
 
 
@@ -248,6 +255,14 @@ def parse_seeds(text: str | None) -> list[int] | None:
     except ValueError as error:
         message = f"--seeds takes whole numbers such as 1,2,3, found `{text}`"
         raise ConfigurationError(message) from error
+
+
+def list_seeds(seeds: str | None, seed: int) -> list[int]:
+    """Return the seeds of `--seeds`, or that of `--seed`."""
+    # 1 is the default of --seed, which cannot be told from a 1 that was typed
+    if seeds is not None and seed != 1:
+        raise ConfigurationError("--seeds and --seed exclude each other: give one of them")
+    return parse_seeds(seeds) or [seed]
 
 
 def parse_numbers(text: str, option: str = "--ray") -> list[float]:
@@ -279,17 +294,16 @@ def parse_named_numbers(option: str, texts: list[str] | None) -> dict[str, float
     return numbers
 
 
-def end_interrupted(folder: Path | None, saved_note: str) -> typer.Exit:
+def end_interrupted(folder: Path | None) -> typer.Exit:
     """Print how to continue a training that Ctrl-C stopped, and return its exit.
 
     Args:
         folder: the folder to continue from; `None` if there is none yet.
-        saved_note: a clause on what has been saved.
     """
     if folder is None:
         print_note("interrupted before the end of the first epoch: start again")
     else:
-        print_note(f"interrupted; {saved_note}: continue with --out {folder} --resume")
+        print_note(f"interrupted; finished epochs are saved: continue with --out {folder} --resume")
     # 128 + SIGINT, by which shells recognise Ctrl-C
     return typer.Exit(130)
 

@@ -39,13 +39,7 @@ RECORD_KEYS = (
 
 def train(
     problem: options.ProblemName,
-    method: Annotated[
-        str | None,
-        options.training_option(
-            help="The method, a name from `list methods`; by default the preset's.",
-            callback=options.parse_name,
-        ),
-    ] = None,
+    method: options.MethodName = None,
     preset: options.Preset = None,
     protocol: options.Protocol = None,
     seed: options.Seed = 1,
@@ -114,8 +108,7 @@ def train(
     except KeyboardInterrupt:
         # several seeds have a folder each, inside the one to continue
         folder = (folders[-1].parent if several else folders[-1]) if folders else out
-        saved_note = "the last checkpoint is kept" if folders else "no epoch is finished yet"
-        raise options.end_interrupted(folder, saved_note) from None
+        raise options.end_interrupted(folder) from None
     if several:
         print_json([summarize_run(run) for run in runs]) if as_json else print_runs(runs)
     else:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.problems import Problem, problem_name
 from paretocosmos.runs.folders import choose_folder, is_finished, refuse_one_run
 from paretocosmos.runs.load import load_planned
+from paretocosmos.runs.run import Run
 from paretocosmos.runtime.distributed import join_processes
 from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.comparison import Comparison
@@ -33,7 +35,7 @@ from paretocosmos.training.fit import (
     write_pages,
 )
 from paretocosmos.training.preflight import run_preflight
-from paretocosmos.training.progress import Progress, follow_progress
+from paretocosmos.training.progress import Progress, ProgressCallback, follow_progress
 from paretocosmos.training.scheduler import check_place, train_tasks
 from paretocosmos.training.tasks import Task
 
@@ -230,8 +232,7 @@ def compare(
     >>> [(row["method"], row["points"]) for row in done.rows]
     [('cosmos', 25), ('uniform', 1)]
     """
-    check_place(workers, cluster)
-    _check_single_process(device)  # processes would have to agree on every method's failure
+    check_single_process("compare", device, workers, cluster)
     wanted, all_seeds = check_methods(methods), check_seeds(seeds)
     asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
     how: FitOptions = {
@@ -250,7 +251,7 @@ def compare(
         source, plans, options = _plan_methods(
             problem, wanted, all_seeds, asked, how, by_name=by_name
         )
-        _run_preflights(plans, engine)
+        check_plans(plans, engine)
         # after all checks that need no folder: a refusal leaves nothing on the disk
         folder, folders = _choose_folders(out, plans[wanted[0]].problem.name, wanted, resume=resume)
         # all bars at once, so that a user sees how much is still to come
@@ -258,12 +259,12 @@ def compare(
         if callable(progress):
             bars = {name: partial(progress, name) for name in wanted}
         rest: FitOptions = {"device": device, "engine": engine, "callbacks": callbacks}
-        tasks = [
-            Task(n, folders[n], partial(train_seeds, source, all_seeds, options[n] | rest))
-            for n in _find_unfinished(folders, plans, all_seeds, any_device=cluster is not None)
-        ]
-        failures = train_tasks(tasks, bars, workers=workers, cluster=cluster, device=device)
-        done = _load_comparison(folder, folders, plans, all_seeds, failures)
+        candidates = {
+            name: Candidate(plan, folders[name], source, options[name] | rest)
+            for name, plan in plans.items()
+        }
+        runs, failures = train_all(candidates, all_seeds, bars, workers=workers, cluster=cluster)
+        done = Comparison(folder, plans[wanted[0]].problem.name, runs, failures)
         done.save()  # before the pages, which may fail
         if report:
             write_pages([run for some in done.runs.values() for run in some], folder)
@@ -282,11 +283,13 @@ def _choose_folders(
     return folder, {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in methods}
 
 
-def _check_single_process(device: str) -> None:
+def check_single_process(what: str, device: str, workers: int, cluster: str | None) -> None:
+    """Raise in one of several processes: they would have to agree on every failure."""
+    check_place(workers, cluster)
     if join_processes(device)[0].count > 1:
         refusal = ConfigurationError(
-            "`compare` must run in one process, found several: start it without torchrun, or train "
-            "the methods one by one with `train`"
+            f"`{what}` must run in one process, found several: start it without torchrun, or train "
+            "one after the other with `train`"
         )
         refusal.shared = True  # every process raises it: one message is enough
         raise refusal
@@ -321,6 +324,8 @@ def _plan_methods(
     lead = plan(problem, methods[0], for_problem)  # the only one that loads data
     for seed in seeds[1:]:  # a seed that cannot be used is refused before any training
         lead.for_seed(seed)
+    if lead.training.reference is not None:  # an estimate holds for all methods
+        settings = {**settings, "reference": lead.training.reference}
     # without settings, only to ask what each method takes
     bare = {method: plan(lead.problem, method, {}) for method in methods}
     rest = {key: value for key, value in settings.items() if key not in for_problem}
@@ -334,53 +339,58 @@ def _plan_methods(
     return source, make_plans(by_method, partial(plan, lead.problem)), options
 
 
-def _load_comparison(
-    folder: Path,
-    folders: Mapping[str, Path],
-    plans: Mapping[str, Plan],
+@dataclass(frozen=True)
+class Candidate:
+    """One of several trainings: its plan and its folder, and the problem and options for `fit`."""
+
+    plan: Plan
+    folder: Path
+    problem: str | Problem
+    options: FitOptions
+
+    def is_finished(self, seeds: Sequence[int], *, any_device: bool) -> bool:
+        """Return True if all seeds came to their end; raise if a folder has other settings."""
+        finished = [
+            is_finished(self.folder / f"seed-{n}", self.plan.for_seed(n), any_device=any_device)
+            for n in seeds
+        ]
+        return all(finished)
+
+
+def train_all(
+    candidates: Mapping[str, Candidate],
     seeds: Sequence[int],
-    failures: Mapping[str, str],
-) -> Comparison:
-    """Load the runs of every method that did not fail; raise if all did."""
-    if len(failures) == len(plans):
-        raise RunError("; ".join(f"{method}: {why}" for method, why in failures.items()))
+    callbacks: Mapping[str, ProgressCallback | None],
+    *,
+    workers: int,
+    cluster: str | None,
+) -> tuple[dict[str, list[Run]], dict[str, str]]:
+    """Train what is not finished; return the runs of each candidate, and why others failed."""
+    tasks = [
+        Task(n, c.folder, partial(train_seeds, c.problem, seeds, c.options))
+        for n, c in candidates.items()
+        if not c.is_finished(seeds, any_device=cluster is not None)
+    ]
+    device = next(iter(candidates.values())).options["device"]
+    failed = train_tasks(tasks, callbacks, workers=workers, cluster=cluster, device=device)
+    if len(failed) == len(candidates):
+        raise RunError("; ".join(f"{name}: {why}" for name, why in failed.items()))
     runs = {
-        method: [load_planned(plan.for_seed(n), folders[method] / f"seed-{n}") for n in seeds]
-        for method, plan in plans.items()
-        if method not in failures
+        n: [load_planned(c.plan.for_seed(seed), c.folder / f"seed-{seed}") for seed in seeds]
+        for n, c in candidates.items()
+        if n not in failed
     }
-    problem = next(iter(plans.values())).problem.name
-    # in the order of the methods, whichever failed first
-    reasons = {method: failures[method] for method in plans if method in failures}
-    return Comparison(folder, problem, runs, reasons)
+    # in the order of the candidates, whichever failed first
+    return runs, {name: failed[name] for name in candidates if name in failed}
 
 
-def _run_preflights(plans: Mapping[str, Plan], engine: str) -> None:
-    """Refuse now what a method would refuse only when its turn comes."""
-    for method, plan in plans.items():
+def check_plans(plans: Mapping[str, Plan], engine: str) -> None:
+    """Refuse now what a training would refuse only when its turn comes."""
+    for name, plan in plans.items():
         check_engine(engine, plan.device)
         network = list_networks(plan.model)[0]  # the networks of an ensemble are alike
         try:
             run_preflight(network, plan.problem, plan.method, plan.training.batch_size)
         except ParetoCosmosError as error:
             # of the same type, by which callers and the command line tell errors apart
-            raise type(error)(f"{method}: {error}") from error
-
-
-def _find_unfinished(
-    folders: Mapping[str, Path],
-    plans: Mapping[str, Plan],
-    seeds: Sequence[int],
-    *,
-    any_device: bool,
-) -> list[str]:
-    """Return the methods to train; raise before the first what one of them cannot continue."""
-    unfinished = []
-    for method, plan in plans.items():
-        finished = [
-            is_finished(folders[method] / f"seed-{n}", plan.for_seed(n), any_device=any_device)
-            for n in seeds
-        ]
-        if not all(finished):
-            unfinished.append(method)
-    return unfinished
+            raise type(error)(f"{name}: {error}") from error

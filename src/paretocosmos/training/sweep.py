@@ -1,0 +1,340 @@
+"""`sweep`: a search over settings, methods and problems, judged on validation data."""
+
+import dataclasses
+import itertools
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, Literal, get_args
+
+from paretocosmos import registry
+from paretocosmos.config.resolve import make_plan
+from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.io.files import remove_leftovers, write_json
+from paretocosmos.io.formatting import Grid, format_number
+from paretocosmos.pareto.metrics import MEANINGS
+from paretocosmos.problems import Problem, problem_name
+from paretocosmos.runs.folders import choose_folder, refuse_one_run
+from paretocosmos.runs.run import Run
+from paretocosmos.training.callbacks import Callback
+from paretocosmos.training.compare import (
+    Candidate,
+    check_plans,
+    check_single_process,
+    train_all,
+)
+from paretocosmos.training.fit import FitOptions, check_seeds
+from paretocosmos.training.progress import Progress, ProgressCallback, follow_progress
+
+Measure = Literal["hypervolume", "expected_utility", "monotonicity", "dominated_share"]
+SMALLER_IS_BETTER = ("expected_utility", "dominated_share")
+# Arguments of `fit` that may vary like settings.
+VARIED = ("method", "backbone", "conditioning", "preset")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a search reached.
+
+    Attributes:
+        folder: where the runs are, a folder for each trial.
+        measure: what they are judged by, on validation data.
+        values: the problem and the settings of every trial, by its name.
+        runs: the runs of every trial that was trained, one per seed.
+        failures: why another was not.
+    """
+
+    folder: Path
+    measure: Measure
+    values: Mapping[str, Mapping[str, Any]]
+    runs: Mapping[str, Sequence[Run]]
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return self._grid().text()
+
+    def _repr_html_(self) -> str:
+        return self._grid().html()
+
+    def _grid(self) -> Grid:
+        heads = [*next(iter(self.values.values())), self.measure]
+        cells = [[row["trial"], *(_format(row[head]) for head in heads)] for row in self.rows]
+        notes = [
+            f"{self.measure} on validation data: {MEANINGS[self.measure]}",
+            *(f"{trial} failed: {why}" for trial, why in self.failures.items()),
+            f"{self.folder}",
+        ]
+        return Grid("Trials, the best first", ["trial", *heads], cells, notes)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per trial, the best of each problem first; numbers are of validation data."""
+        rows = [self._row(trial, runs) for trial, runs in self.runs.items()]
+        problems = list(dict.fromkeys(row["problem"] for row in rows))
+        sign = 1 if self.measure in SMALLER_IS_BETTER else -1
+
+        def rank(row: dict[str, Any]) -> tuple[int, bool, float]:
+            value = row[self.measure]
+            return problems.index(row["problem"]), value is None, sign * (value or 0.0)
+
+        return sorted(rows, key=rank)
+
+    @property
+    def best(self) -> dict[str, Sequence[Run]]:
+        """The runs of the best trial of each problem: quote their test fronts, no other's."""
+        # the rows are sorted: the first of each problem stays
+        return {row["problem"]: self.runs[row["trial"]] for row in reversed(self.rows)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, which `sweep --json` prints; `test` is of the best trials alone."""
+        return {
+            "folder": str(self.folder),
+            "measure": self.measure,
+            "rows": self.rows,
+            "best": {
+                problem: {
+                    "runs": [str(run.folder) for run in runs],
+                    "test": _compute_mean(runs, "test", self.measure),
+                }
+                for problem, runs in self.best.items()
+            },
+            "failures": dict(self.failures),
+        }
+
+    def _row(self, trial: str, runs: Sequence[Run]) -> dict[str, Any]:
+        reached = [run.record["metrics"]["val"][self.measure] for run in runs]
+        return {
+            "trial": trial,
+            **self.values[trial],
+            self.measure: _compute_mean(runs, "val", self.measure),
+            "std": stdev(reached) if len(reached) > 1 and None not in reached else None,
+            "seconds": fmean(run.record["seconds_training"] for run in runs),
+        }
+
+
+def _compute_mean(runs: Sequence[Run], split: str, measure: str) -> float | None:
+    values = [run.record["metrics"][split][measure] for run in runs]
+    # a mean over the seeds that have a value would flatter the trial
+    return None if None in values else fmean(values)
+
+
+def _format(value: object) -> str:
+    return (
+        "-" if value is None else format_number(value) if isinstance(value, float) else f"{value}"
+    )
+
+
+def sweep(
+    problem: str | Problem | Sequence[str | Problem],
+    grid: Mapping[str, Sequence[Any]],
+    *,
+    samples: int | None = None,
+    measure: Measure = "hypervolume",
+    seeds: Sequence[int] = (1,),
+    method: str | None = None,
+    preset: str | None = None,
+    protocol: str | None = None,
+    epochs: int | None = None,
+    backbone: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    engine: str = "auto",
+    precision: str = "tf32",
+    deterministic: bool = False,
+    workers: int = 0,
+    cluster: str | None = None,
+    progress: Callable[[str, Progress], None] | bool = True,
+    callbacks: Sequence[Callback] = (),
+) -> Sweep:
+    """Train every combination of some values, or a random sample of them, and rank the results.
+
+    Mistakes in any combination are refused before the first is trained. One that fails later does
+    not stop the others.
+
+    Args:
+        problem: as for `fit`; or several, each of which has a best combination of its own.
+        grid: the values of every setting, which may also be ``"method"``, ``"backbone"``,
+            ``"conditioning"`` or ``"preset"``, but not what changes the data or the objectives.
+        samples: so many combinations, drawn at random without repetition; all of them if `None`.
+        measure: what ranks them, as a mean over seeds on validation data: ``"hypervolume"``,
+            ``"expected_utility"``, ``"monotonicity"`` or ``"dominated_share"``.
+        seeds: each combination has one run for each of them; the first draws the sample.
+        method: as for `fit`.
+        preset: as for `fit`.
+        protocol: as for `fit`.
+        epochs: as for `fit`.
+        backbone: as for `fit`.
+        settings: as for `fit`, for every combination.
+        out: the new folder that gets a folder for each combination; ``runs/sweep`` if `None`.
+        resume: continue what was begun in `out`.
+        device: as for `fit`.
+        engine: as for `fit`.
+        precision: as for `fit`.
+        deterministic: as for `fit`.
+        workers: processes of this machine that train a combination each; 0 trains in this one.
+        cluster: as for `fit`, for combinations.
+        progress: one bar, `False` for none, or a function to call after every epoch with the
+            name of the combination and its progress.
+        callbacks: as for `fit`.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp() + "/runs"
+    >>> grid = {"method": ["linear", "cosmos"], "learning_rate": [0.001, 0.01]}
+    >>> done = sweep("toy_convex", grid, epochs=2, out=folder)
+    >>> len(done.rows), len(done.best)
+    (4, 1)
+    """
+    check_single_process("sweep", device, workers, cluster)
+    if measure not in get_args(Measure):
+        raise unknown("measure", str(measure), get_args(Measure))
+    all_seeds = check_seeds(seeds)
+    trials = _draw_trials(_list_problems(problem), grid, samples, all_seeds[0])
+    shared = {**(settings or {}), **({} if epochs is None else {"epochs": epochs})}
+    options: FitOptions = {
+        "preset": preset,
+        "method": method,
+        "model": None,
+        "conditioning": None,
+        "backbone": backbone,
+        "protocol": protocol,
+        "settings": shared,
+        "device": device if cluster is None else "auto",  # a cluster has devices of its own
+        "precision": precision,
+        "deterministic": deterministic,
+    }
+    rest: FitOptions = {"device": device, "engine": engine, "callbacks": callbacks}
+    with follow_progress(progress is True) as follow:
+        planned = _plan_trials(trials, options, all_seeds, by_name=workers > 0 or bool(cluster))
+        check_plans({name: candidate.plan for name, candidate in planned.items()}, engine)
+        folder = _choose_folder(out, resume=resume)
+        candidates = {
+            name: dataclasses.replace(c, folder=folder / name, options=c.options | rest)
+            for name, c in planned.items()
+        }
+        bars = _follow_all(candidates, follow, progress)
+        runs, failures = train_all(candidates, all_seeds, bars, workers=workers, cluster=cluster)
+    values = {
+        name: {"problem": candidates[name].plan.problem.name} | trials[name][1] for name in trials
+    }
+    done = Sweep(folder, measure, values, runs, failures)
+    write_json(folder / "sweep.json", {k: v for k, v in done.to_dict().items() if k != "folder"})
+    return done
+
+
+def _list_problems(problem: str | Problem | Sequence[str | Problem]) -> list[str | Problem]:
+    problems = [problem] if isinstance(problem, str | Problem) else list(problem)
+    if not problems:
+        raise ConfigurationError("`problem` needs at least one problem, found none: try adult")
+    return problems
+
+
+Trial = tuple[str | Problem, dict[str, Any]]
+
+
+def _draw_trials(
+    problems: Sequence[str | Problem],
+    grid: Mapping[str, Sequence[Any]],
+    samples: int | None,
+    seed: int,
+) -> dict[str, Trial]:
+    """Return the problem and the values of each combination, or of a sample, by name."""
+    for key, values in grid.items():
+        if isinstance(values, str) or not len(values):
+            raise ConfigurationError(
+                f"`{key}` of `grid` must be a list of values, found {values!r}: write [{values!r}]"
+            )
+    combinations = [
+        dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())
+    ]
+    trials = list(itertools.product(problems, combinations))
+    if samples is not None and not 1 <= samples <= len(trials):
+        raise ConfigurationError(
+            f"`samples` must be from 1 to {len(trials)}, the number of all, found {samples}"
+        )
+    if samples is not None:
+        trials = random.Random(seed).sample(trials, samples)
+    width = len(str(len(trials)))
+    return {f"trial-{number:0{width}}": trial for number, trial in enumerate(trials, start=1)}
+
+
+def _plan_trials(
+    trials: Mapping[str, Trial], options: FitOptions, seeds: Sequence[int], *, by_name: bool
+) -> dict[str, Candidate]:
+    """Plan every trial on data that are loaded once per problem; their folders are not chosen."""
+    loaded: dict[int, Problem] = {}
+    references: dict[int, dict[str, Any]] = {}
+    candidates: dict[str, Candidate] = {}
+    for name, (problem, values) in trials.items():
+        takes, key = _list_problem_settings(problem), id(problem)
+        for setting in values:
+            _check_comparable(setting, takes)
+        how: Any = options | {k: v for k, v in values.items() if k in VARIED}
+        # a reference point that was estimated for one trial holds for all of them
+        rest = {k: v for k, v in values.items() if k not in VARIED} | references.get(key, {})
+        settings = {**(options["settings"] or {}), **rest}
+        own = {k: v for k, v in settings.items() if k.removeprefix("problem.") not in takes}
+        source = loaded.get(key, problem)
+        how["settings"] = settings if source is problem else own
+        try:
+            plan = make_plan(source, seed=seeds[0], **how)
+        except ConfigurationError as error:
+            if not values:
+                raise
+            # a setting may suit other trials
+            told = ", ".join(f"{key}={value}" for key, value in values.items())
+            raise type(error)(f"{name} ({told}): {error}").with_hint(error.hints) from error
+        if source is problem:
+            loaded[key], reference = plan.problem, plan.training.reference
+            references[key] = {} if reference is None else {"reference": reference}
+        elsewhere = by_name and isinstance(problem, str)
+        how["settings"] = (settings if elsewhere else own) | references[key]
+        candidates[name] = Candidate(plan, Path(), problem if elsewhere else plan.problem, how)
+    return candidates
+
+
+def _check_comparable(setting: str, takes: Sequence[str]) -> None:
+    """Raise if trials with different values of a setting could not be compared."""
+    if setting.rpartition(".")[2] in (*takes, "reference", "protocol", "data"):
+        raise ConfigurationError(
+            f"`{setting}` changes what is measured, so that trials could not be compared: leave it "
+            "out of `grid`, and start a sweep for each of its values"
+        )
+
+
+def _list_problem_settings(problem: str | Problem) -> list[str]:
+    """Return the names of a problem's settings, which a loaded one has no longer."""
+    if not isinstance(problem, str):
+        return []
+    return list(registry.parameters(registry.find("problems", problem_name(problem))))
+
+
+def _choose_folder(out: str | Path | None, *, resume: bool) -> Path:
+    folder = choose_folder(out, "sweep", resume=resume, what="sweep")
+    refuse_one_run(folder, "a sweep")
+    if resume:
+        remove_leftovers(folder)
+    return folder
+
+
+def _follow_all(
+    candidates: Mapping[str, Candidate],
+    follow: Callable[[str, int], ProgressCallback | None],
+    progress: Callable[[str, Progress], None] | bool,
+) -> dict[str, ProgressCallback | None]:
+    """Return the callback of every trial: the caller's, or one bar for the epochs of all."""
+    if callable(progress):
+        return {name: partial(progress, name) for name in candidates}
+    total = sum(candidate.plan.training.epochs for candidate in candidates.values())
+    callback, epochs = follow("", total), dict[str, int]()
+
+    def add_up(name: str, progress: Progress) -> None:
+        epochs[name] = max(progress.epoch, epochs.get(name, 0))
+        if callback is not None:
+            callback(dataclasses.replace(progress, epoch=sum(epochs.values()), epochs=total))
+
+    return {name: partial(add_up, name) for name in candidates}

@@ -11,11 +11,12 @@ from matplotlib.patches import FancyBboxPatch
 
 from pages import gallery_figures
 from pages.common import ROOT, load_result
+from pages.dark import save_dark
 from pages.measured import list_speedups
 from pages.results import group_fronts
 from paretocosmos import Front
 from paretocosmos.paper.published import problem_title
-from paretocosmos.plotting import save_dark, save_front
+from paretocosmos.plotting import save_front
 from paretocosmos.plotting.style import ANCHORS, DPI, HAIRLINE, INK, MUTED, ray_colours, use_style
 
 __all__ = ["draw_figures"]

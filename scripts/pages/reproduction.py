@@ -12,13 +12,13 @@ from statistics import fmean, stdev
 from typing import Any
 
 from pages.common import RESULTS, ROOT, load_result, write_picture, write_table
+from pages.dark import save_dark
 from paretocosmos.paper.collect import read_result, sort_recipes
 from paretocosmos.paper.published import get_authors_result, method_title, problem_title
 from paretocosmos.paper.report import draw_pictures, list_pictures, render_report
 from paretocosmos.paper.report.formatting import format_difference, format_duration, format_spread
 from paretocosmos.paper.report.tables import Footnotes
 from paretocosmos.paper.results import RecipeResult
-from paretocosmos.plotting import save_dark
 
 __all__ = ["REGIONS", "compare_changes", "write_figure_pages"]
 

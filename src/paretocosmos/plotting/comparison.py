@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, DataError, unknown
 from paretocosmos.io.formatting import format_mean
-from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.pareto.metrics import ideal_hypervolume
-from paretocosmos.plotting.front import format_axes, pad_limits, select_limits, sort_points
+from paretocosmos.pareto.metrics import ideal, ideal_hypervolume
+from paretocosmos.plotting.front import format_axes, pad_limits, select_limits
 from paretocosmos.plotting.style import (
     MUTED,
     Look,
@@ -22,7 +21,7 @@ from paretocosmos.plotting.style import (
     compute_volume,
     create_handle,
     dominated_handle,
-    fade_colour,
+    draw_points,
     is_separate,
     keep_finite,
     method_look,
@@ -30,6 +29,7 @@ from paretocosmos.plotting.style import (
     open_sheet,
     save_figure,
     shorten_text,
+    sort_points,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
+
+Box = tuple[Array, Array]
+"""The limits of the panels: the least and the largest value of every objective."""
 
 PALE = 0.3  # opacity of the seeds after the first
 # How much larger points without a line are drawn: of a method of one point, of one per objective.
@@ -55,8 +58,8 @@ class Method:
 
     @cached_property
     def points(self) -> Array:
-        """``[S * N, J]``: all points of all seeds."""
-        return np.concatenate([front.values for front in self.fronts])
+        """``[S * N, J]``: all points of all seeds; ``[0, 1]`` if none is finite."""
+        return np.concatenate([front.values for front in self.fronts] or [np.empty((0, 1))])
 
     @cached_property
     def best(self) -> Array:
@@ -66,8 +69,8 @@ class Method:
     @cached_property
     def ideals(self) -> Array:
         """``[S, J]`` for a method whose ideal point is shown, ``[0, J]`` for another."""
-        points = [metrics.ideal(front) for front in self.fronts]
-        return np.stack(points) if self.ideal else self.points[:0]
+        points = [ideal(front) for front in self.fronts if self.ideal]
+        return np.stack(points) if points else self.points[:0]
 
     @property
     def is_point(self) -> bool:
@@ -91,7 +94,7 @@ class Method:
         return np.asarray(((self.points < low) | (self.points > high)).any(axis=1))
 
 
-def compute_box(methods: list[Method]) -> tuple[Array, Array]:
+def compute_box(methods: list[Method]) -> Box:
     """Return the limits of the panels, by the methods that have fronts if there are any."""
     # points far apart would stretch the panel until the fronts are dots
     several = [m for m in methods if not (m.is_point or m.ideal)]
@@ -103,9 +106,7 @@ def compute_box(methods: list[Method]) -> tuple[Array, Array]:
     return pad_limits(*select_limits(fronts, beside, always))
 
 
-def draw_methods(
-    axes: "Axes", methods: list[Method], pair: tuple[int, int], box: tuple[Array, Array]
-) -> None:
+def draw_methods(axes: "Axes", methods: list[Method], pair: tuple[int, int], box: Box) -> None:
     """Draw methods in two of their objectives, points outside the box at its border."""
     # one box for all pairs, so that panels of a grid share their axes
     low, high = box[0][list(pair)], box[1][list(pair)]
@@ -124,7 +125,7 @@ def _draw_front(
 ) -> None:
     """Draw one seed: its points, and with two objectives the line through non-dominated ones."""
     colour, shape, _ = method.look
-    seed = "" if first else " other seed"
+    seed = "" if first else ", other seed,"
     opacity = 1.0 if first else PALE
     keep = front.non_dominated
     if method.joined and keep.sum() > 1:
@@ -134,27 +135,22 @@ def _draw_front(
             linewidth=1.0 if first else 0.8,
             alpha=opacity,
             zorder=3 if first else 2,
-            label=f"{method.name} line{seed}",
+            label=f"{method.name}{seed} line",
         )
     if method.joined and not first:
         return  # points of all seeds would hide each other; the line is enough
-    for select, shade, order, kind in (
-        (~keep, fade_colour(colour), 2, "dominated"),
-        (keep, colour, 4, "non-dominated"),
-    ):
-        x, y = front.values[select][:, pair].T
-        axes.scatter(
-            x,
-            y,
-            s=method.size if first else 0.5 * method.size,
-            marker=shape,
-            facecolors=shade,
-            edgecolors="white",
-            linewidths=0.5 if first else 0,
-            alpha=opacity,
-            zorder=order + (1 if method.is_point else 0) - (0 if first else 1),
-            label=f"{method.name} {kind}{seed}",
-        )
+    draw_points(
+        axes,
+        front,
+        pair,
+        colour,
+        s=method.size if first else 0.5 * method.size,
+        marker=shape,
+        linewidths=0.5 if first else 0,
+        alpha=opacity,
+        order=4 + method.is_point - (not first),
+        label=f"{method.name}{seed}",
+    )
 
 
 def _draw_outside(axes: "Axes", method: Method, points: Array, low: Array, high: Array) -> None:
@@ -218,46 +214,47 @@ def legend_title(fronts: Mapping[str, Sequence[Front]]) -> str:
 
 
 def create_legend(
-    methods: list[Method], fronts: Mapping[str, Sequence[Front]], box: tuple[Array, Array]
+    panels: Sequence[tuple[Sequence[Method], Box]],
+    texts: Mapping[str, str],
+    ideals: Mapping[str, str],
 ) -> list["Line2D"]:
-    """Create legend entries of methods, ideal points, dominated points and points outside."""
-    handles, outside = [], 0
-    for method in methods:
-        colour, shape, size = method.look
-        # a method that failed must not vanish from the picture without a word
-        if not method.fronts:
-            handles.append(
-                create_handle(f"{_legend_name(method)}\nnot one finite value", colour, shape, size)
-            )
-            continue
-        seeds = fronts[method.name]
-        count = int(method.outside(*box).sum())
-        lost = len(seeds) - len(method.fronts)
-        # of all seeds, also those without finite points, which are worth 0
-        numbers = format_mean([compute_volume(front) for front in seeds])
-        numbers += f", {count} outside" if count else ""
-        numbers += f", {lost} not finite" if lost else ""
-        handles.append(
-            create_handle(f"{_legend_name(method)}\n{numbers}", colour, shape, method.size)
-        )
-        if method.joined:
-            handles[-1].set_linewidth(1.0)
-        if method.ideal:
-            numbers = format_mean([ideal_hypervolume(front) for front in seeds])
-            handles.append(
-                create_handle(f"ideal point of {_legend_name(method)}\n{numbers}", colour, "*", 130)
-            )
-        outside += count
-    drawn = [front for method in methods for front in method.fronts]
-    if not all(front.non_dominated.all() for front in drawn):
+    """Create legend entries of methods, ideal points, and of every other mark that is drawn.
+
+    Args:
+        panels: the methods of each panel, and its limits.
+        texts: of the entries of methods, by their names, in order.
+        ideals: of the entries of ideal points.
+    """
+    drawn = [method for methods, _ in panels for method in methods]
+    handles = []
+    for name, text in texts.items():
+        same_method = [method for method in drawn if method.name == name]
+        if same_method:
+            look = same_method[0].look
+            handles.append(create_handle(text, look.colour, look.shape, same_method[0].size))
+            handles[-1].set_linewidth(1.0 if any(m.joined for m in same_method) else 0)
+            if any(len(method.ideals) for method in same_method):
+                handles.append(create_handle(ideals[name], look.colour, "*", 130))
+    if not all(front.non_dominated.all() for method in drawn for front in method.fronts):
         handles.append(dominated_handle(20, "dominated by its own front"))
-    if any(len(method.fronts) > 1 for method in methods):
+    if any(len(method.fronts) > 1 for method in drawn):
         handles.append(create_handle("other seeds than the first", MUTED, "o", 10, PALE))
         handles[-1].set_linewidth(0.8)
-    if outside:
-        points = "1 point lies" if outside == 1 else f"{outside} points lie"
-        handles.append(create_handle(f"{points} outside", MUTED, (3, 0, -90), 30))
+    if any(method.outside(*box).any() for methods, box in panels for method in methods):
+        handles.append(create_handle("lies outside", MUTED, (3, 0, -90), 30))
     return handles
+
+
+def _describe_method(method: Method, seeds: Sequence[Front], box: Box) -> str:
+    """Return a method's name and hypervolume, and how many of its points are not shown."""
+    # a method that failed must not vanish from the picture without a word
+    if not method.fronts:
+        return f"{_legend_name(method)}\nnot one finite value"
+    # of all seeds, also those without finite points, which are worth 0
+    numbers = format_mean([compute_volume(front) for front in seeds])
+    outside, lost = int(method.outside(*box).sum()), len(seeds) - len(method.fronts)
+    numbers += f", {outside} outside" * bool(outside) + f", {lost} not finite" * bool(lost)
+    return f"{_legend_name(method)}\n{numbers}"
 
 
 def _legend_name(method: Method) -> str:
@@ -301,7 +298,13 @@ def comparison_figure(
     with open_sheet(title) as figure:
         box = compute_box(drawn)
         # also of methods without a finite point, which are not drawn
-        entries = create_legend(methods, fronts, box)
+        texts = {m.name: _describe_method(m, fronts[m.name], box) for m in methods}
+        ideals = {
+            m.name: f"ideal point of {_legend_name(m)}\n"
+            + format_mean([ideal_hypervolume(front) for front in fronts[m.name]])
+            for m in methods
+        }
+        entries = create_legend([(methods, box)], texts, ideals)
         draw = _draw_pair if drawn[0].fronts[0].objectives == 2 else _draw_grid
         draw(figure, drawn, box)
         _draw_legend(figure, entries, legend_title(fronts), drawn[0].fronts[0].objectives)
@@ -372,7 +375,7 @@ def _build_methods(fronts: Mapping[str, Sequence[Front]], ideal: Collection[str]
     return methods
 
 
-def _draw_pair(figure: "Figure", methods: list[Method], box: tuple[Array, Array]) -> None:
+def _draw_pair(figure: "Figure", methods: list[Method], box: Box) -> None:
     """Draw one large panel."""
     figure.set_size_inches(8.4, 4.9)
     labels = [
@@ -383,7 +386,7 @@ def _draw_pair(figure: "Figure", methods: list[Method], box: tuple[Array, Array]
     draw_methods(axes, methods, (0, 1), box)
 
 
-def _draw_grid(figure: "Figure", methods: list[Method], box: tuple[Array, Array]) -> None:
+def _draw_grid(figure: "Figure", methods: list[Method], box: Box) -> None:
     """Draw a panel per pair of objectives below the diagonal."""
     first = methods[0].fronts[0]
     size = first.objectives - 1

@@ -23,7 +23,7 @@ from paretocosmos.plotting.style import (
     check_same_objectives,
     compute_volume,
     dominated_handle,
-    fade_colour,
+    draw_points,
     is_separate,
     keep_finite,
     objective_labels,
@@ -31,6 +31,7 @@ from paretocosmos.plotting.style import (
     ray_colours,
     save_figure,
     shorten_text,
+    sort_points,
     unique_rays,
 )
 
@@ -80,7 +81,18 @@ def draw_panel(
     """Draw the points of all fronts in two of their objectives, as large as the panel allows."""
     format_axes(axes, labels[pair[0]], labels[pair[1]])
     for front, mark in zip(fronts, cycle(MARKS)):
-        _draw_points(axes, front, mark, pair)
+        draw_points(
+            axes,
+            front,
+            pair,
+            ray_colours(front.rays),
+            s=mark.size,
+            marker=mark.marker,
+            # a point on the border is shown in full
+            clip_on=False,
+            label=front.split,
+            **({"linewidths": 0.5} if mark.filled else {"linewidths": 1.1, "facecolors": "white"}),
+        )
         if has_only_corners(front.rays):
             _draw_ideal(axes, front, mark, pair)
     points = np.concatenate([front.values for front in fronts])[:, pair]
@@ -103,30 +115,6 @@ def pad_limits(low: Array, high: Array) -> tuple[Array, Array]:
     flat = high - low <= 1e-9 * np.maximum(np.abs(high), np.abs(low))
     pad = np.where(flat, np.maximum(0.05 * np.abs(high), 1e-3), 0.06 * (high - low))
     return low - pad, high + pad
-
-
-def _draw_points(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) -> None:
-    """Draw the points of one front, dominated ones faded and underneath."""
-    (x, y), colour = front.values.T[list(pair)], ray_colours(front.rays)
-    # two calls, since `scatter` takes one z-order for all of its points
-    keep = front.non_dominated
-    for select, shade, order, kind in (
-        (~keep, fade_colour(colour[~keep]), 3, "dominated"),
-        (keep, colour[keep], 4, "non-dominated"),
-    ):
-        axes.scatter(
-            x[select],
-            y[select],
-            s=mark.size,
-            marker=mark.marker,
-            facecolors=shade if mark.filled else "white",
-            edgecolors="white" if mark.filled else shade.tolist(),
-            linewidths=0.5 if mark.filled else 1.1,
-            zorder=order,
-            # a point on the border is shown in full
-            clip_on=False,
-            label=f"{front.split} {kind}",
-        )
 
 
 def _draw_ideal(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) -> None:
@@ -188,11 +176,6 @@ def _draw_box(axes: "Axes", fronts: list[Front], main: "Axes") -> None:
     axes.locator_params(nbins=3, steps=[1, 2, 5, 10])
     axes.tick_params(labelsize=7, length=2)
     axes.set_title(f"reference ({', '.join(f'{value:g}' for value in reference)})", loc="left")
-
-
-def sort_points(points: Array) -> Array:
-    """Sort points from the left end of a front to its right end."""
-    return points[np.lexsort((-points[:, 1], points[:, 0]))]
 
 
 def draw_grid(figure: "Figure", fronts: list[Front]) -> None:

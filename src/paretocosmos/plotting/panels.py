@@ -1,22 +1,15 @@
-"""Sheets of panels, three a row, for reproductions: fronts, ablations, convergence, intuition."""
+"""Sheets of panels, three a row, for reproductions: fronts of many trainings side by side."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.plotting.comparison import Method, compute_box, draw_methods
-from paretocosmos.plotting.front import (
-    draw_panel,
-    draw_star,
-    pad_limits,
-    select_limits,
-    sort_points,
-)
+from paretocosmos.plotting.comparison import Method, compute_box, create_legend, draw_methods
 from paretocosmos.plotting.style import (
     BRIGHTEST,
     HAIRLINE,
@@ -26,12 +19,11 @@ from paretocosmos.plotting.style import (
     Look,
     check_two_objectives,
     create_handle,
-    dominated_handle,
-    fade_colour,
     keep_finite,
     method_look,
     objective_labels,
     open_sheet,
+    ray_colours,
     shorten_text,
     wrap_text,
 )
@@ -156,6 +148,8 @@ def fronts_figure(
     ideal: Collection[str] = (),
     order: Sequence[str] = (),
     rows: Mapping[str, str] | None = None,
+    graded: bool = False,
+    share_limits: bool = False,
 ) -> "Figure":
     """Draw a panel for each problem, with one front for each method, three panels a row.
 
@@ -170,6 +164,8 @@ def fronts_figure(
             others come after them.
         rows: by the title of a panel, the name of its row; a panel with another name begins a
             row, and a long row takes several lines.
+        graded: the methods are steps, such as epochs: their colours go from light to dark.
+        share_limits: panels of a row have equal limits.
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> figure = fronts_figure({"Adult": {"COSMOS": front}, "COMPAS": {"COSMOS": front}})
@@ -180,23 +176,35 @@ def fronts_figure(
     # the names in `order` count even if they are not drawn: a method's look depends on its index
     names = list(dict.fromkeys([*order, *drawn_names]))
     check_two_objectives([front for fronts in panels.values() for front in fronts.values()])
-    drawn = {
-        panel: [
-            _panel_method(name, finite, method_look(names.index(name)), name in ideal)
-            for name, front in fronts.items()
-            if (finite := keep_finite(front)) is not None
-        ]
-        for panel, fronts in panels.items()
-    }
-    # a panel without a finite point has no limits
-    drawn = {panel: methods for panel, methods in drawn.items() if methods}
     with open_sheet(title) as figure:
-        places = [Panel(k, m[0].fronts[0], (rows or {}).get(k, "")) for k, m in drawn.items()]
-        panel_axes = place_panels(figure, places)
-        for axes, methods in zip(panel_axes, drawn.values(), strict=True):
-            # limits of its own for every panel: problems differ in scale
-            draw_methods(axes, methods, (0, 1), compute_box(methods))
-        draw_legend_below(figure, _methods_legend(drawn, names))
+        looks = _grade_looks(len(names)) if graded else map(method_look, range(len(names)))
+        look_by_name = dict(zip(names, looks, strict=True))
+        drawn = {
+            panel: [
+                _panel_method(name, finite, look_by_name[name], name in ideal)
+                for name, front in fronts.items()
+                if (finite := keep_finite(front)) is not None
+            ]
+            for panel, fronts in panels.items()
+        }
+        places = [
+            # a panel without a finite point has no limits
+            Panel(panel, methods[0].fronts[0], (rows or {}).get(panel, ""))
+            for panel, methods in drawn.items()
+            if methods
+        ]
+        # limits of its own for every panel: problems differ in scale
+        boxes = {panel.title: compute_box(drawn[panel.title]) for panel in places}
+        for panel in places if share_limits else ():
+            beside = [other.title for other in places if other.row == panel.row]
+            boxes[panel.title] = compute_box([m for title in beside for m in drawn[title]])
+        for axes, panel in zip(place_panels(figure, places), places, strict=True):
+            draw_methods(axes, drawn[panel.title], (0, 1), boxes[panel.title])
+        ideals = {name: f"{name}, ideal point" for name in names}
+        shown = [(drawn[panel.title], boxes[panel.title]) for panel in places]
+        # matplotlib hides entries with a leading underscore
+        texts = {name: name if name[0] != "_" else f" {name}" for name in names}
+        draw_legend_below(figure, create_legend(shown, texts, ideals))
     return figure
 
 
@@ -206,239 +214,89 @@ def _panel_method(name: str, front: Front, look: Look, ideal: bool) -> Method:
     return replace(method, look=look._replace(size=0.6 * look.size)) if method.joined else method
 
 
-def _methods_legend(drawn: Mapping[str, list[Method]], names: list[str]) -> list["Line2D"]:
-    """Create an entry per method, and for each other mark that is drawn."""
-    all_methods = [method for methods in drawn.values() for method in methods]
-    handles = []
-    for name in names:
-        # a name of `order` may be drawn in no panel
-        same_method = [method for method in all_methods if method.name == name]
-        if same_method:
-            handles.append(
-                create_handle(
-                    name, same_method[0].look.colour, same_method[0].look.shape, same_method[0].size
-                )
-            )
-            handles[-1].set_linewidth(1.0 if any(m.joined for m in same_method) else 0)
-        if any(method.ideal for method in same_method):
-            handles.append(
-                create_handle(f"{name}, ideal point", same_method[0].look.colour, "*", 130)
-            )
-    if not all(front.non_dominated.all() for method in all_methods for front in method.fronts):
-        handles.append(dominated_handle(20))
-    if any(m.outside(*compute_box(methods)).any() for methods in drawn.values() for m in methods):
-        handles.append(create_handle("lies outside", MUTED, (3, 0, -90), 30))
-    return handles
-
-
-Grid = Mapping[tuple[float, float], Front]
-
-
-def ablation_figure(panels: Mapping[str, Grid], *, title: str = "") -> "Figure":
-    """Draw a row of panels for each problem, one panel for each alpha, with equal limits.
-
-    A penalty has one colour in all panels, the larger the darker.
-
-    Args:
-        panels: by the problem, by penalty and alpha, the front that was reached.
-        title: a line above the picture.
-
-    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
-    >>> figure = ablation_figure({"Adult": {(0.0, 0.1): front, (0.0, 0.7): front}})
-    >>> [axes.get_title(loc="left") for axes in figure.axes]
-    ['Adult, α 0.1', 'Adult, α 0.7']
-    """
-    check_two_objectives([front for grid in panels.values() for front in grid.values()])
-    grids = {
-        problem: {
-            point: finite
-            for point, front in grid.items()
-            if (finite := keep_finite(front)) is not None
-        }
-        for problem, grid in panels.items()
-    }
-    grids = {problem: grid for problem, grid in grids.items() if grid}
-    with open_sheet(title) as figure:
-        # one look for all problems, so that rows can be compared
-        looks = _penalty_looks(grids)
-        rows = {problem: _group_by_alpha(grid, looks) for problem, grid in grids.items()}
-        columns = max((len(row) for row in rows.values()), default=1)
-        places = []
-        for problem, row in rows.items():
-            front = next(method for methods in row.values() for method in methods).fronts[0]
-            places += [Panel(f"{problem}, α {alpha:g}", front, problem) for alpha in row]
-        panel_axes = iter(place_panels(figure, places, columns=columns, foot=0.45))
-        for row in rows.values():
-            # equal limits within a row: what alpha changes has to be seen
-            box = compute_box([method for methods in row.values() for method in methods])
-            for number, methods in enumerate(row.values()):
-                axes = next(panel_axes)
-                draw_methods(axes, methods, (0, 1), box)
-                # the limits are equal, so the numbers of the first panel hold for all
-                axes.tick_params(labelleft=number == 0)
-            key = axes.legend(handles=_penalty_legend(row), loc="upper left", fontsize=8)
-            key.set(bbox_to_anchor=(1, 1), in_layout=len(row) == columns)  # else there is room
-    return figure
-
-
-def _penalty_looks(grids: Mapping[str, Grid]) -> dict[float, Look]:
-    """Return a look for each penalty by its rank among those of its problem."""
+def _grade_looks(count: int) -> list[Look]:
+    """Return looks from light to dark, so that the last, which is the result, is seen best."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    looks: dict[float, Look] = {}
-    for grid in grids.values():
-        penalties = sorted({penalty for penalty, _ in grid})
-        for rank, penalty in enumerate(penalties):
-            # by rank, since penalties span orders of magnitude; `max` guards a single one
-            share = BRIGHTEST * (1 - rank / max(len(penalties) - 1, 1))
-            colour = to_hex(colormaps["viridis"](float(np.clip(share, 0, 1))))
-            # the first problem decides, should others have other penalties
-            looks.setdefault(penalty, Look(colour, SHAPES[rank % len(SHAPES)], 12.0))
-    return looks
+    shares = np.linspace(BRIGHTEST, 0, count) if count > 1 else np.zeros(1)
+    return [
+        Look(to_hex(colormaps["viridis"](share)), SHAPES[step % len(SHAPES)], 14.0)
+        for step, share in enumerate(shares)
+    ]
 
 
-def _group_by_alpha(grid: Grid, looks: Mapping[float, Look]) -> dict[float, list[Method]]:
-    """Return the penalties in order by alpha, each drawn as a method is."""
-    return {
-        alpha: [
-            Method(f"λ {penalty:g}", [front], looks[penalty], ideal=False)
-            for (penalty, panel_alpha), front in sorted(grid.items(), key=lambda item: item[0])
-            if panel_alpha == alpha
-        ]
-        for alpha in sorted({alpha for _, alpha in grid})
-    }
+class Known(NamedTuple):
+    """An evaluated front beside the true one, with enough points of it to draw a line."""
+
+    front: Front
+    exact: Array
 
 
-def _penalty_legend(row: Mapping[float, list[Method]]) -> list["Line2D"]:
-    """Create entries for the penalties of one row, and for dominated points if there are any."""
-    all_methods = [method for methods in row.values() for method in methods]
-    by_name = {method.name: method for method in all_methods}
-    handles = [create_handle(name, *method.look) for name, method in by_name.items()]
-    # every front of an ablation is a line
-    for handle in handles:
-        handle.set_linewidth(1.0)
-    if not all(front.non_dominated.all() for method in all_methods for front in method.fronts):
-        handles.append(dominated_handle(14))
-    return handles
-
-
-Course = Sequence[tuple[int, Front]]
-
-
-def convergence_figure(
-    panels: Mapping[str, Course], *, title: str = "", rows: Mapping[str, str] | None = None
+def intuition_figure(
+    panels: Mapping[str, Known], *, title: str = "", rows: Mapping[str, str] | None = None
 ) -> "Figure":
-    """Draw a panel for each problem, with a front for every epoch, coloured by the epoch.
+    """Draw a panel for each training, with the true front, the rays, and what was found for them.
 
-    The first epochs are left out of sight if they lie far from all later ones.
+    A ray is a thin line from the origin in its colour; the point found for it has that colour. A
+    point on its ray is what the cosine asks for.
 
     Args:
-        panels: by the title of the panel, epochs and the fronts that were reached after them.
+        panels: by the title of the panel.
         title: a line above the picture.
-        rows: by the title of a panel, the name of its row; a panel with another name begins a
-            row, and a long row takes several lines.
+        rows: by the title of a panel, the name of its row; all panels are in one by default.
 
-    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
-    >>> figure = convergence_figure({"Adult": [(10, front), (20, front)]})
+    >>> rays = [[0.9, 0.1], [0.1, 0.9]]
+    >>> front = Front(rays, rays, ("first", "second"), (2, 2))
+    >>> exact = np.array([[0.0, 1.0], [0.25, 0.25], [1.0, 0.0]])
+    >>> figure = intuition_figure({"a weighted sum": Known(front, exact)})
     >>> [axes.get_label() for axes in figure.axes]
-    ['Adult', '<colorbar>']
+    ['a weighted sum']
     """
-    drawn = {panel: _finite_epochs(course) for panel, course in panels.items()}
-    drawn = {panel: course for panel, course in drawn.items() if course}
-    # after the empty courses are gone, which have no objectives to check
-    check_two_objectives([front for course in drawn.values() for _, front in course])
+    check_two_objectives([panel.front for panel in panels.values()])
+    drawn = {
+        name: Known(finite, panel.exact)
+        for name, panel in panels.items()
+        if (finite := keep_finite(panel.front)) is not None
+    }
     with open_sheet(title) as figure:
-        from matplotlib import colormaps
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.colors import ListedColormap, Normalize
-
-        places = [Panel(k, course[0][1], (rows or {}).get(k, "")) for k, course in drawn.items()]
-        panel_axes = place_panels(figure, places, foot=0.45)
-        last = max(epoch for course in drawn.values() for epoch, _ in course)
-        # the first epochs bright, the last dark: what counts is seen best
-        shades = ListedColormap(colormaps["viridis"](np.linspace(BRIGHTEST, 0, 256)))
-        scale = ScalarMappable(Normalize(0, last), shades)
-        for axes, course in zip(panel_axes, drawn.values(), strict=True):
-            for epoch, front in course:
-                _draw_epoch(
-                    axes, front, scale.to_rgba(np.array([epoch]))[0], last=epoch == course[-1][0]
-                )
-            # dominated points of the first epochs would stretch the axes
-            best = [front.values[front.non_dominated] for _, front in course]
-            (left, bottom), (right, top) = pad_limits(
-                *select_limits(best, [], [course[-1][1].values])
-            )
-            axes.set(xlim=(left, right), ylim=(bottom, top))
-        bar = figure.colorbar(
-            scale, ax=panel_axes, label="epoch", aspect=28, pad=0.01, fraction=0.03
-        )
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(length=0, labelsize=7.5)
+        places = [Panel(k, panel.front, (rows or {}).get(k, "")) for k, panel in drawn.items()]
+        columns = max(Counter(panel.row for panel in places).values(), default=1)
+        # square panels, since equal axes would leave the rest of an oblong one empty
+        wide = 9.6 / columns  # all of them as wide as any sheet
+        panel_axes = place_panels(figure, places, columns=columns, size=(wide, wide), foot=0.6)
+        for axes, panel in zip(panel_axes, drawn.values(), strict=True):
+            _draw_known(axes, panel)
+        draw_legend_below(figure, _intuition_legend())
     return figure
 
 
-def _finite_epochs(course: Course) -> Course:
-    fronts = (
-        (epoch, keep_finite(front)) for epoch, front in sorted(course, key=lambda stage: stage[0])
-    )
-    return [(epoch, front) for epoch, front in fronts if front is not None]
+def _draw_known(axes: "Axes", panel: Known) -> None:
+    """Draw one training; equal axes keep angles as they are."""
+    front, exact = panel
+    points = np.concatenate([front.values, exact])
+    # from the origin, where all rays begin
+    size = 1.06 * float(points.max())
+    axes.plot(*exact.T, color=MUTED, linewidth=2.2, alpha=0.35, zorder=2, label="true front")
+    shades = ray_colours(front.rays)
+    for ray, shade in zip(front.rays, shades, strict=True):
+        # up to the border of the square: the larger entry reaches it
+        end = size * ray / ray.max()
+        axes.plot([0, end[0]], [0, end[1]], color=shade, linewidth=0.6, alpha=0.45, zorder=1)
+    x, y = front.values.T
+    axes.scatter(x, y, s=22, c=shades, edgecolors="white", linewidths=0.5, zorder=4, label="found")
+    axes.collections[-1].set_clip_on(False)
+    axes.set(xlim=(0, size), ylim=(0, size), aspect="equal")
+    axes.grid(visible=False)
+    axes.locator_params(nbins=4)
 
 
-def _draw_epoch(axes: "Axes", front: Front, colour: Array, *, last: bool) -> None:
-    """Draw one epoch: its points, and a line through the non-dominated ones."""
-    keep = front.non_dominated
-    # the last front lies on top: it is the result
-    order = 4 if last else 2
-    if keep.sum() > 1:
-        axes.plot(*sort_points(front.values[keep]).T, color=colour, linewidth=1.0, zorder=order)
-    for select, shade in ((~keep, fade_colour(colour)), (keep, [colour])):
-        x, y = front.values[select].T
-        axes.scatter(
-            x,
-            y,
-            s=14 if last else 9,
-            color=shade,
-            edgecolors="white",
-            linewidths=0.3,
-            zorder=order + 1,
-            label="dominated" if select is not keep else "non-dominated",
-        )
+def _intuition_legend() -> list["Line2D"]:
+    from matplotlib.colors import to_hex
+    from matplotlib.lines import Line2D
 
-
-def three_figure(front: Front, *, title: str = "") -> "Figure":
-    """Draw a front of three objectives: every pair of them, and the rays in their colours.
-
-    A surface in perspective hides which point is better; three projections with one colour per
-    ray do not. A point that another dominates in all three objectives is faded.
-
-    Args:
-        front: of three objectives.
-        title: a line above the picture.
-
-    >>> rays = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
-    >>> front = Front(rays, rays, ("one", "two", "three"), (2, 2, 2))
-    >>> [axes.get_label() for axes in three_figure(front).axes]
-    ['one, two', 'one, three', 'two, three', 'rays']
-    """
-    finite = keep_finite(front)
-    if front.objectives != 3 or finite is None:
-        raise ConfigurationError(
-            f"this picture is for fronts of three objectives with finite values, found "
-            f"{', '.join(front.names)}: use `front_figure`"
-        )
-    with open_sheet(title) as figure:
-        figure.set_size_inches(9.7, 3.0)
-        grid = figure.add_gridspec(1, 4, width_ratios=[1, 1, 1, 0.8], wspace=0.04)
-        names = objective_labels(finite, 24)
-        for column, pair in enumerate(combinations(range(3), 2)):
-            label = ", ".join(names[objective] for objective in pair)
-            axes = figure.add_subplot(grid[0, column], label=label)
-            draw_panel(axes, [finite], pair, [f"{name}  (← better)" for name in names])
-            frame_panel(axes, "")
-            axes.xaxis.label.set_fontsize(8)
-            axes.yaxis.label.set_fontsize(8)
-        star = figure.add_subplot(grid[0, 3], label="rays")
-        draw_star(star, [finite], names)
-        star.set_title("colour of a ray")
-    return figure
+    # every ray has its own colour, so the legend shows that of the middle one
+    middle = ray_colours(np.array([[0.5, 0.5]]))[0]
+    exact = Line2D([], [], color=MUTED, linewidth=2.2, alpha=0.35, label="the true front")
+    ray = Line2D([], [], color=middle, linewidth=0.8, alpha=0.6, label="a ray")
+    return [exact, ray, create_handle("the point found for it", to_hex(middle), "o", 22)]

@@ -21,6 +21,7 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import hypervolume
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.typing import MarkerType
@@ -143,6 +144,54 @@ def fade_colour(colour: Any) -> Array:
     colours: Array = to_rgba_array(colour)
     colours[:, :3] = 1 - FADED * (1 - colours[:, :3])
     return colours
+
+
+def draw_points(
+    axes: "Axes",
+    front: Front,
+    pair: tuple[int, int],
+    colour: Any,
+    *,
+    order: int = 4,
+    label: str = "",
+    **style: Any,
+) -> None:
+    """Draw the points of a front in two of its objectives, dominated ones faded and underneath.
+
+    Args:
+        axes: of one panel.
+        front: all values of which are finite.
+        pair: the objectives across and up.
+        colour: of all points, or one each.
+        order: the z-order of points that no other dominates; that of lines is less.
+        label: begins the labels of the two collections.
+        style: as for `scatter`; with ``facecolors="white"`` the marks are open.
+    """
+    from matplotlib.colors import to_rgba_array
+
+    shades = np.broadcast_to(to_rgba_array(colour), (len(front), 4))
+    keep = front.non_dominated
+    # two calls, since `scatter` takes one z-order for all of its points
+    for select, shade, below, kind in (
+        (~keep, fade_colour(shades[~keep]), 2, "dominated"),
+        (keep, shades[keep], 0, "non-dominated"),
+    ):
+        colours = (
+            {"edgecolors": shade.tolist()}
+            if "facecolors" in style
+            else {"facecolors": shade, "edgecolors": "white"}
+        )
+        axes.scatter(
+            *front.values[select][:, pair].T,
+            zorder=order - below,
+            label=f"{label} {kind}",
+            **{**colours, **style},
+        )
+
+
+def sort_points(points: Array) -> Array:
+    """Sort points from the left end of a front to its right end."""
+    return points[np.lexsort((-points[:, 1], points[:, 0]))]
 
 
 def unique_rays(fronts: list[Front]) -> Array:

@@ -72,11 +72,19 @@ def _list_convergence_figures(experiments: Experiments) -> Drawable:
     drawn = _sort_by_kind([experiment for experiment in experiments if experiment.course])
     titles = _title_panels(drawn, label_experiments(drawn))
     panels = {
-        titles[e.name]: [(stage.epoch, get_front(e, stage)) for stage in e.course] for e in drawn
+        titles[e.name]: {f"epoch {stage.epoch}": get_front(e, stage) for stage in e.course}
+        for e in drawn
     }
     if panels:
         names = ", ".join(dict.fromkeys(method_title(experiment.method) for experiment in drawn))
-        draw = partial(plotting.convergence_figure, panels, rows=_group_panels(drawn, titles))
+        epochs = sorted({stage.epoch for e in drawn for stage in e.course})
+        draw = partial(
+            plotting.fronts_figure,
+            panels,
+            order=[f"epoch {epoch}" for epoch in epochs],
+            rows=_group_panels(drawn, titles),
+            graded=True,
+        )
         yield f"validation fronts of {names} over epochs, {_describe_seeds(drawn)}", draw
 
 
@@ -85,13 +93,24 @@ def _list_ablation_figures(experiments: Experiments) -> Drawable:
     grid = list(iterate_grid(experiments))
     drawn = [experiment for _, experiment in grid]
     titles = _title_panels(drawn, label_experiments(drawn, aside=GRID))
-    panels: dict[str, dict[tuple[float, float], Front]] = {}
-    for point, experiment in grid:
-        panels.setdefault(titles[experiment.name], {})[point] = get_front(experiment)
+    panels: dict[str, dict[str, Front]] = {}
+    rows = {}
+    for (penalty, alpha), experiment in sorted(grid, key=lambda entry: entry[0]):
+        title = f"{titles[experiment.name]}, α {alpha:g}"
+        panels.setdefault(title, {})[f"λ {penalty:g}"] = get_front(experiment)
+        rows[title] = titles[experiment.name]
     if panels:
         seeds = _describe_seeds(drawn)
         caption = f"the effect of the penalty λ and the Dirichlet parameter α, {seeds}"
-        yield caption, partial(plotting.ablation_figure, panels)
+        order = [f"λ {penalty:g}" for penalty in sorted({point[0] for point, _ in grid})]
+        # panel by panel as the recipe has the benchmarks
+        panels = {
+            k: panels[k] for k in sorted(panels, key=lambda k: list(titles.values()).index(rows[k]))
+        }
+        yield (
+            caption,
+            partial(plotting.fronts_figure, panels, order=order, rows=rows, share_limits=True),
+        )
 
 
 def _list_face_figures(experiments: Experiments) -> Drawable:
@@ -103,7 +122,7 @@ def _list_face_figures(experiments: Experiments) -> Drawable:
         if len(e.objectives) == 3 and e.volume_of == "front":
             name = f"{labels[e.name]} on {e.benchmark_title(protocol=False)}"
             caption = f"front of {name}, {_describe_seeds([e])}"
-            yield caption, partial(plotting.three_figure, get_front(e))
+            yield caption, partial(plotting.front_figure, [get_front(e)])
 
 
 def _list_intuition_figures(experiments: Experiments) -> Drawable:

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from paretocosmos import Run, TabularProblem, evaluate, fit
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.evaluation import BoundRows, check_bound
+from paretocosmos.evaluation import BoundCheck, BoundRows, check_bound
 from paretocosmos.pareto import Criteria
 
 BOUND = Criteria(max={"tpr_gap": 0.1})
@@ -82,8 +82,13 @@ def test_a_bound_is_kept_on_both_and_val_is_told_as_it_is(run: Run) -> None:
     low, high = choice.val.intervals["demographic_parity"]
     assert low <= choice.val["demographic_parity"] <= high
     assert choice.threshold == 0.5
-    assert str(check) in repr(choice)
-    assert f"on the {check.rows} rows of val ({check.pooled:.4g} on train and val" in str(check)
+    reached = (
+        f"asked at most 5.0 points; training and validation {100 * check.pooled:.1f}, kept; test"
+    )
+    for shown in (repr(choice), choice._repr_html_()):
+        assert reached in shown
+        assert check.describe_chance() in shown
+    assert f"{check.value:.4g} on val ({check.pooled:.4g} on train and val" in str(check)
     assert choice.to_dict()["bounds"][0]["pooled"] == check.pooled
 
 
@@ -95,6 +100,33 @@ def test_confidence_counts_on_held_out_rows_alone(run: Run) -> None:
     assert check.chance <= 0.1
     with pytest.raises(InfeasibleError, match="demographic_parity"):
         run.choose(max={"demographic_parity": 1e-3}, confidence=0.9)
+
+
+@pytest.mark.parametrize(
+    ("check", "test", "told"),
+    [
+        (
+            BoundCheck("tpr_gap", 0.02, 1, 0.01, 900, "val", 0.4, pooled=0.017),
+            0.0204,
+            "`tpr_gap`: asked at most 2.0 points; training and validation 1.7, kept; "
+            "test 2.04, not kept.",
+        ),
+        (
+            BoundCheck("accuracy", 0.855, -1, 0.86, 900, "val", 0.4),
+            float("nan"),
+            "`accuracy`: asked at least 85.5 of 100; validation 86.0, kept; test not known.",
+        ),
+        (
+            BoundCheck("rmse", 3, 1, 2.5, 900, "val", 0.4),
+            3.25,
+            "`rmse`: asked at most 3; validation 2.5, kept; test 3.25, not kept.",
+        ),
+    ],
+)
+def test_what_was_asked_is_told_with_what_was_reached(
+    check: BoundCheck, test: float, told: str
+) -> None:
+    assert check.describe_reached(test) == told
 
 
 def test_without_a_bound_nothing_is_checked(run: Run) -> None:

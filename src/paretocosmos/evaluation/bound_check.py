@@ -11,6 +11,7 @@ import numpy as np
 from paretocosmos.evaluation.intervals import draw_paired_scores, get_moments
 from paretocosmos.evaluation.rates import Pairs, compute_gap_limit
 from paretocosmos.evaluation.scoring import get_scores
+from paretocosmos.objectives import measure_of
 from paretocosmos.pareto import Array
 from paretocosmos.pareto.selection import describe_bound
 from paretocosmos.problems import Problem
@@ -59,27 +60,69 @@ class BoundCheck:
     @property
     def kept(self) -> bool:
         """Whether the number keeps the bound on these rows."""
-        return self.side * self.value <= self.side * self.bound
+        return self.keeps(self.value)
 
     @property
     def is_vague(self) -> bool:
         """Whether a group has too few rows for its rate to be known."""
         return self.fewest is not None and self.fewest[0] < FEW
 
+    def keeps(self, value: float) -> bool:
+        """Return True if a number keeps the bound."""
+        return self.side * value <= self.side * self.bound
+
     def __str__(self) -> str:
         kept = "" if self.kept else ", which breaks the bound"
         pooled = "" if self.pooled is None else f" ({self.pooled:.4g} on train and val together)"
+        first = (
+            f"{describe_bound(self.name, self.bound, self.side)}: {self.value:.4g} on "
+            f"{self.split}{pooled}{kept}."
+        )
+        return " ".join([first, self.describe_chance()]).rstrip()
+
+    def describe_reached(self, test: float) -> str:
+        """Describe what was asked, and what was reached on which rows, kept or not.
+
+        >>> check = BoundCheck("fpr_gap", 0.02, 1, 0.017, 900, "val", 0.4)
+        >>> check.describe_reached(0.054)
+        '`fpr_gap`: asked at most 2.0 points; validation 1.7, kept; test 5.4, not kept.'
+        """
+        unit = measure_of(self.name).unit
+        scale = 100 if unit else 1
+        limit = f"{scale * self.bound:.6g}"
+        asked = f"{limit}{'' if '.' in limit else '.0'} {unit}" if unit else limit
+        # a gap may have to be kept on more rows than those of val, but on these in any case
+        pools = self.pooled is not None and self.kept
+        rows = "training and validation" if pools else "validation"
+        values = {rows: self.pooled if pools else self.value, "test": test}
+        reached = "; ".join(f"{name} {self._describe(value)}" for name, value in values.items())
+        side = "most" if self.side > 0 else "least"
+        return f"`{self.name}`: asked at {side} {asked}; {reached}."
+
+    def _describe(self, value: float | None) -> str:
+        """Return a number in its unit, and whether it keeps the bound."""
+        if value is None or np.isnan(value):
+            return "not known"
+        if not measure_of(self.name).unit:
+            text = f"{value:.4g}"
+        else:
+            digits = 1
+            # 2.04 points break a bound of 2, as which one digit would show them
+            while not self.keeps(value) and self.keeps(float(f"{100 * value:.{digits}f}") / 100):
+                digits += 1
+            text = f"{100 * value:.{digits}f}"
+        return f"{text}, {'kept' if self.keeps(value) else 'not kept'}"
+
+    def describe_chance(self) -> str:
+        """Describe the chance that the true number breaks the bound, and what rows can show."""
         beyond = "above" if self.side > 0 else "below"
-        sentences = [
-            f"{describe_bound(self.name, self.bound, self.side)}: {self.value:.4g} on the "
-            f"{self.rows:,} rows of {self.split}{pooled}{kept}."
-        ]
+        sentences = []
         if not self.held_out:
             sentences.append("The network was trained on these rows: new ones may break the bound.")
         elif not np.isnan(self.chance):
             sentences.append(
-                f"By these rows, the true number is {beyond} {self.bound:g} with a chance of "
-                f"{self.chance:.0%}."
+                f"By the {self.rows:,} rows of {self.split}, the true number is {beyond} "
+                f"{self.bound:g} with a chance of {self.chance:.0%}."
             )
         if self.limit is not None:
             side = "most" if self.side > 0 else "least"

@@ -94,7 +94,11 @@ class Choice:
         note = f"at the ray ({', '.join(f'{weight:.4g}' for weight in self.ray)})"
         if self.threshold != MIDDLE:
             note += f" and the threshold {self.threshold:.4g}"
-        return Grid("Choice", list(columns), rows, [note, *map(str, self.bounds)])
+        told = [
+            f"{check.describe_reached(self.test[check.name])} {check.describe_chance()}".rstrip()
+            for check in self.bounds
+        ]
+        return Grid("Choice", list(columns), rows, [note, *told])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, ready for JSON."""

@@ -251,7 +251,7 @@ OF_TABLES = (
 NOT_BAD = {
     # of its own kind in that command
     ("report", "out"),
-    ("reproduce", "cluster"),
+    *((name, "cluster") for name in ("train", "compare", "reproduce")),
     # a place may have data where another has none; refused only by what reads data
     *((name, "data") for name in ("evaluate", "choose", "explore", "serve", "reproduce")),
     # refused only beside a file to read

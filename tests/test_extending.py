@@ -106,7 +106,7 @@ def test_a_problem_and_a_network_from_outside_likewise(train: Train) -> None:
     assert traced.record["engine"] == "traced"
     assert _same(traced, eager)
     assert eager.record["engine"].startswith("eager: `Silent` may decide things in Python")
-    assert eager.record["engine"].endswith("declare `traceable = True` in the class")
+    assert eager.record["engine"].endswith("in the class, or on the function")
 
 
 def test_several_of_a_kind_from_outside_are_one_where_they_say_so() -> None:

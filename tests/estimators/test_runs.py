@@ -10,10 +10,11 @@ import onnxruntime
 import pandas as pd
 import pytest
 import torch
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, confusion_matrix
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from tests.estimators.conftest import People, draw_people
 from typer.testing import CliRunner
 
@@ -215,7 +216,9 @@ def test_numbers_and_several_classes(people: People, some: People, sided: Pareto
 
 
 def test_a_base_is_a_column_of_its_own(some: People) -> None:
-    fitted = ParetoClassifier(base=LogisticRegression(), **few).fit(some.x, some.rich)
+    encode = make_column_transformer((OneHotEncoder(), ["work", "size"]))
+    base = make_pipeline(encode, LogisticRegression())
+    fitted = ParetoClassifier(base=base, **few).fit(some.x, some.rich)
     with pytest.warns(DataWarning, match="`base` is not part of it.*`score of base`.*encode"):
         run = to_run(fitted)
     assert run.table is not None

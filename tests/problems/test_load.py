@@ -55,6 +55,7 @@ def test_the_spec_loads_it_again(csv: Path) -> None:
     assert problem.spec.name == "table"
     assert problem.spec.settings == {
         "data": str(csv),
+        "group": "estimate",
         "target": "paid",
         "sensitive": ("sex",),
         "small_groups": "keep",

@@ -106,7 +106,7 @@ def test_other_types_of_bodies(server: Any) -> None:
         ({"max": {"tpr_gap": "1"}}, "`max` must be an object of names and numbers"),
         ({"max": {"tpr_gap": 10**400}}, "`max` must be an object of names and numbers"),
         ({"max": {"gap": 1}}, "unknown objective or metric `gap`; did you mean `tpr_gap`?"),
-        ({"max": {"tpr_gap": -1}}, "the closest has `tpr_gap`"),
+        ({"max": {"tpr_gap": -1}}, "no ray has `tpr_gap` at most -1 on val"),
         ({"max": {"tpr_gap": 2}}, "did you mean 0.02?"),
         ({"minimize": ["loss"]}, "`minimize` must be the name of an objective or a metric"),
         ({"weights": [1]}, "one number per objective, here 2"),

@@ -144,6 +144,7 @@ def test_metrics_count(
     assert len(named) == len(re.findall("^# HELP", text, re.MULTILINE)) == 8
 
 
+@pytest.mark.filterwarnings("ignore:`tpr_gap` is hardly known")
 def test_choosing_is_what_the_run_chooses(server: Any, run: Run) -> None:
     bound = float(sorted(run.front_val.values[:, 1])[8])
     answer = server.ask("/choose", {"max": {"tpr_gap": bound}, "evaluations": 8})

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +101,11 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         threshold_: the probability above which `predict` says the second of two classes, at any
             preference: 0.5, or what `choose` found.
     """
+
+    # With metadata routing, the group goes to `fit` alone unless predictions request it: only
+    # group="input" reads it there.
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive": False}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive": False}
 
     preference: Any = None
     objectives: GivenObjectives | None = None

@@ -1,7 +1,7 @@
 """A classifier for every preference."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +89,8 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
 
     fairness: str | type[GroupObjective] = "tpr_gap"
     base: Any = None
+
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"sensitive": False}
 
     def fit(
         self,

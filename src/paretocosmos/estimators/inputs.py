@@ -62,7 +62,7 @@ class Rows:
             tuple(column[rows] for column in self.truth),
             None if self.groups is None else self.groups[rows],
             None if self.weight is None else self.weight[rows],
-            take_rows(self.given, rows),
+            None if self.given is None else take_rows(self.given, rows),
         )
 
 

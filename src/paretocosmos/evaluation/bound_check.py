@@ -187,7 +187,7 @@ def compute_chance(moments: Array, bound: float) -> float:
     It is 1 minus the largest confidence with which the bound can be shown.
 
     >>> compute_chance(np.array([[[40, 40, 50], [40, 40, 50]]]), 0.103)  # a standard error is 0.08
-    0.1
+    0.1021
     """
     pairs = Pairs(moments)
     errors = pairs.compute_error(np.full_like(pairs.differences, bound))

@@ -10,6 +10,10 @@ from torch import Tensor, nn
 NAMES = {"conditioning": {"tilt": "fairness_adjustment"}}
 # Settings of the training: the name now, by that of 0.2.
 SETTINGS = {"groups": "rays_per_batch"}
+# Settings of a conditioning that 0.2 did not have, with the values that stand for what it did.
+ADDED_SETTINGS: dict[str, dict[str, Any]] = {
+    "fairness_adjustment": {"group_features": [], "base_score": []}
+}
 # Settings that are gone, by a problem's family; data that they changed differs in its checksum.
 REMOVED_SETTINGS = {
     "celeba": ("partition", "skip"),
@@ -23,13 +27,24 @@ TENSORS = {"path": "adjustment.multiplier_path"}
 
 def rename_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with the names of today; its hash is that of the record as it was written."""
-    return _rename_training(_rename_specs(record, NAMES), SETTINGS)
+    renamed = _rename_training(_rename_specs(record, NAMES), SETTINGS)
+    conditioning = renamed.get("conditioning")
+    if not isinstance(conditioning, dict) or not isinstance(conditioning.get("settings"), dict):
+        return renamed
+    settings = ADDED_SETTINGS.get(str(conditioning.get("name")), {}) | conditioning["settings"]
+    return renamed | {"conditioning": conditioning | {"settings": settings}}
 
 
 def restore_names(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with the names of 0.2, for hashes that must stay what they were."""
     old = {role: {new: old for old, new in names.items()} for role, names in NAMES.items()}
-    return _rename_training(_rename_specs(record, old), {v: k for k, v in SETTINGS.items()})
+    restored = _rename_training(_rename_specs(record, old), {v: k for k, v in SETTINGS.items()})
+    conditioning = record.get("conditioning")
+    if conditioning is None:
+        return restored
+    added = ADDED_SETTINGS.get(str(conditioning["name"]), {})
+    settings = {k: v for k, v in conditioning["settings"].items() if (k, v) not in added.items()}
+    return restored | {"conditioning": restored["conditioning"] | {"settings": settings}}
 
 
 def _rename_training(record: Mapping[str, Any], renames: Mapping[str, str]) -> dict[str, Any]:

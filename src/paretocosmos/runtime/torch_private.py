@@ -80,7 +80,8 @@ def is_dispatch_watched() -> bool:
 
 def release_workspaces() -> None:
     """Give back the memory that cuBLAS keeps for products."""
-    torch._C._cuda_clearCublasWorkspaces()
+    if torch.backends.cuda.is_built():  # builds for a CPU lack the name
+        torch._C._cuda_clearCublasWorkspaces()
 
 
 def has_hooks(module: nn.Module, *, backward: bool = False) -> bool:

@@ -24,7 +24,7 @@ class PerRayEnsemble(Conditioning):
         networks: K of them, ``forward(inputs, ray) -> outputs``; copied.
         rays: ``[K, J]``.
 
-    >>> from paretocosmos.nn.conditioning import Unconditioned
+    >>> import torch
     >>> networks = [Unconditioned(nn.Linear(3, 1), 2) for _ in range(2)]
     >>> PerRayEnsemble(networks, torch.eye(2))(torch.zeros(4, 3), torch.tensor([0.3, 0.7])).shape
     torch.Size([4, 1])

@@ -141,7 +141,9 @@ class BoundCheck:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and texts, with the sentences."""
-        return dataclasses.asdict(self) | {"kept": self.kept, "text": str(self)}
+        fewest = None if self.fewest is None else list(self.fewest)
+        added = {"fewest": fewest, "kept": self.kept, "text": str(self)}
+        return dataclasses.asdict(self) | added
 
 
 def check_bound(

@@ -115,6 +115,14 @@ def test_it_builds_something(name: str) -> None:
     assert _agreed(name), f"`{name}` builds none of {WANTED}"
 
 
+@pytest.mark.parametrize("outputs", [0, {}, {"left": 2, "right": 0}])
+@pytest.mark.parametrize("name", NAMES)
+def test_outputs_must_be_positive(name: str, outputs: int | dict[str, int]) -> None:
+    kind: Any = registry.find("backbones", name)
+    with pytest.raises(ConfigurationError, match="`outputs` takes widths >= 1"):
+        kind(WANTED[1][0], outputs)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_without_the_packages_it_is_made_of_it_says_how_to_get_them(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones import Backbone
-from paretocosmos.nn.conditioning import Conditioning, Film
+from paretocosmos.nn.conditioning import Conditioning, Film, Hypernet
 from paretocosmos.types import Inputs, Outputs, map_tensors
 
 # what needs heads of its own, or token ids, is tested in its own file
@@ -40,7 +40,17 @@ class Ranked(Film):
         super().__init__(backbone, objectives, rank=2)
 
 
-VARIANTS: dict[str, type[Conditioning]] = {"film rank 2": Ranked}  # that default settings leave out
+class Chunked(Hypernet):
+    """A hypernetwork that emits weights in chunks."""
+
+    def __init__(self, backbone: nn.Module, objectives: int) -> None:
+        super().__init__(backbone, objectives, chunk=500)
+
+
+VARIANTS: dict[str, type[Conditioning]] = {
+    "film rank 2": Ranked,
+    "hypernet in chunks": Chunked,
+}  # that default settings leave out
 DEAF = {"none"}  # those that do not listen to the ray
 Case = tuple[Conditioning, Backbone, Inputs]
 
@@ -212,6 +222,14 @@ def test_a_ray_of_the_wrong_shape_is_refused(case: Case, shape: tuple[int, ...])
     for call in (model, model.each_ray):
         with pytest.raises(ConfigurationError, match="found"):
             call(inputs, torch.ones(shape, dtype=torch.float64))
+
+
+def test_groups_must_divide_the_batch(case: Case) -> None:
+    model, _, inputs = case
+    if registry.name_of("conditioning", type(model)) in DEAF:
+        return
+    with pytest.raises(ConfigurationError, match=f"{B} samples .* among 5 rays"):
+        model(inputs, _rays(5))
 
 
 def test_objectives_must_be_positive(case: Case) -> None:

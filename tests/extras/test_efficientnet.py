@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import pickle
 import subprocess
 import sys
 import urllib.error
@@ -22,7 +23,6 @@ from paretocosmos.config import Plan
 from paretocosmos.errors import DataError, WeightsWarning
 from paretocosmos.nn.backbones import EfficientNet
 from paretocosmos.nn.conditioning import PerRayEnsemble, TransposedConv
-from paretocosmos.nn.norms import FrozenNorm
 from paretocosmos.objectives import BinaryCrossEntropy
 from paretocosmos.problems import SPLITS
 from paretocosmos.problems.images import ImageProblem
@@ -149,7 +149,7 @@ def test_it_is_the_published_network(shape: tuple[int, ...], norm: Any) -> None:
     weights = network.network.state_dict()
     if norm == "frozen":
         weights = {name.replace(".layer.", "."): value for name, value in weights.items()}
-        assert isinstance(network.network.embeddings.batchnorm, FrozenNorm)
+        assert type(network.network.embeddings.batchnorm).__name__ == "FrozenNorm"
     how = _group_norm if norm == "group" else _batch_norm
     head = network.head
     expected = _features(weights, inputs, how) @ head.weight.T + head.bias
@@ -314,6 +314,20 @@ def test_weights_that_are_named_and_not_there_are_one_sentence(
     with pytest.raises(DataError, match=says) as refused:
         EfficientNet((3, 64, 64), 1, variant="b0", weights=weights)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+@pytest.mark.parametrize("content", [b"not what it says", pickle.dumps({"0.weight": Path("x")})])
+def test_a_file_that_holds_no_tensors_is_refused(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=r"cannot be read \(.*damaged") as refused:
+        EfficientNet((3, 64, 64), 1, variant="b0", weights=str(tmp_path))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"`pytorch_model\.bin`.*neither"):
+        EfficientNet((3, 64, 64), 1, variant="b0", weights=str(tmp_path))
 
 
 def test_weights_of_another_variant_are_refused(theirs: Any, tmp_path: Path) -> None:

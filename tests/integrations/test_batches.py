@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from paretocosmos.errors import DataError
-from paretocosmos.integrations.batches import collect_target_names, to_batch
+from paretocosmos.integrations import LossWeighting, to_batch
+from paretocosmos.nn.conditioning import Unconditioned
 from paretocosmos.objectives import Deo, MeanSquaredError
 from paretocosmos.types import Batch
 
@@ -79,4 +80,13 @@ def test_a_batch_that_lacks_something_is_refused(given: Any, says: str) -> None:
 def test_the_targets_are_those_the_objectives_read() -> None:
     fair = Deo(target="income", sensitive="sex")
     error = MeanSquaredError(target="income")
-    assert collect_target_names([error, fair], ["cost"]) == ("income", "sex", "cost")
+    given: dict[str, Any] = {"preset": "paper", "method": None, "settings": None, "ranks": "differ"}
+    weighting = LossWeighting(
+        Unconditioned(nn.Linear(3, 1), 2),
+        [error, fair],
+        targets=["cost"],
+        rays_per_batch=None,
+        seed=1,
+        **given,
+    )
+    assert weighting.targets == ("income", "sex", "cost")

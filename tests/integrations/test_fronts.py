@@ -10,7 +10,7 @@ from torch import nn
 
 from paretocosmos import Problem, condition, evaluate, hypervolume
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.integrations.fronts import FrontEvaluator, Tallies
+from paretocosmos.integrations import FrontEvaluator, Tallies
 from paretocosmos.objectives import BinaryCrossEntropy, TprGap, accuracy
 from paretocosmos.types import Batch
 

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from paretocosmos import Concat, Cosmos, Method, Objective, condition, registry
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.integrations.fronts import FrontEvaluator
-from paretocosmos.integrations.weighting import build_method, check_model, check_objectives
+from paretocosmos.integrations import FrontEvaluator, LossWeighting
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError
 
 
@@ -37,9 +36,35 @@ class Masked(nn.Module):
         return input_ids
 
 
+ONE = MeanSquaredError(name="one")
+TWO = (ONE, MeanSquaredError(name="two"))
+
+
+def _build(
+    model: Any = None,
+    objectives: Sequence[Objective] = TWO,
+    method: Any = "linear",
+    settings: Any = None,
+    preset: str = "paper",
+) -> Method:
+    """Build what both loops build first, and return its method."""
+    weighting = LossWeighting(
+        Own() if model is None else model,
+        objectives,
+        preset=preset,
+        method=method,
+        settings=settings,
+        targets=(),
+        rays_per_batch=None,
+        ranks="differ",
+        seed=1,
+    )
+    return weighting.method
+
+
 @pytest.mark.parametrize("model", [Own(), Open(), Optional(), Concat(nn.Linear(3, 1), 2)])
 def test_networks_that_take_a_ray_pass(model: nn.Module) -> None:
-    assert check_model(model, 2) is model
+    _build(model)
 
 
 @pytest.mark.parametrize(
@@ -53,22 +78,18 @@ def test_networks_that_take_none_are_refused(model: nn.Module) -> None:
         r".*condition\(model, objectives=2\)"
     )
     with pytest.raises(ConfigurationError, match=says):
-        check_model(model, 2)
+        _build(model)
 
 
 def test_a_network_for_other_rays_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="3 entries, found 2"):
-        check_model(condition(nn.Linear(3, 1), 3, how="input"), 2)
+        _build(condition(nn.Linear(3, 1), 3, how="input"))
 
 
 def test_what_is_no_network_is_refused() -> None:
     wrong: Any = nn.Linear
     with pytest.raises(ConfigurationError, match="build it first"):
-        check_model(wrong, 2)
-
-
-ONE = MeanSquaredError(name="one")
-TWO = (ONE, MeanSquaredError(name="two"))
+        _build(wrong)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +104,7 @@ TWO = (ONE, MeanSquaredError(name="two"))
 )
 def test_objectives_are_two_with_names(objectives: Sequence[Objective], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        check_objectives(objectives)
+        _build(objectives=objectives)
 
 
 @pytest.mark.parametrize("reference", [(2.0,), (2.0, 2.0, 2.0), (2.0, float("inf"))])
@@ -96,20 +117,20 @@ def test_a_reference_is_a_finite_number_each(reference: tuple[float, ...]) -> No
 def test_methods_with_networks_of_their_own_are_refused_and_the_others_not(name: str) -> None:
     built = registry.find("methods", name)()
     if built.fixed_rays(2) is None:
-        assert build_method(name, None, TWO, "paper") == built
+        assert _build(method=name) == built
         return
     with pytest.raises(ConfigurationError, match=f"`{name}`.*per ray.*`fit`"):
-        build_method(name, None, TWO, "paper")
+        _build(method=name)
     with pytest.raises(ConfigurationError, match=f"`{name}`.*per ray"):
-        build_method(built, None, TWO, "paper")
+        _build(method=built)
 
 
 def test_settings_are_the_named_methods() -> None:
-    assert build_method("cosmos", {"penalty": "2"}, TWO, "paper") == Cosmos(penalty=2.0)
+    assert _build(method="cosmos", settings={"penalty": "2"}) == Cosmos(penalty=2.0)
     with pytest.raises(ConfigurationError, match="did you mean `penalty`"):
-        build_method("cosmos", {"penalti": 2}, TWO, "default")
+        _build(method="cosmos", settings={"penalti": 2}, preset="default")
     with pytest.raises(ConfigurationError, match="build it with them"):
-        build_method(Cosmos(), {"penalty": 2}, TWO, "default")
+        _build(method=Cosmos(), settings={"penalty": 2}, preset="default")
 
 
 @pytest.mark.parametrize(
@@ -127,9 +148,9 @@ def test_settings_are_the_named_methods() -> None:
 )
 def test_methods_that_cannot_be_used(method: str | Method, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        build_method(method, None, TWO, "default")
+        _build(method=method, preset="default")
 
 
 def test_a_compiled_network_takes_a_ray() -> None:
     compiled: Any = torch.compile(Own(), backend="eager")
-    assert check_model(compiled, 2) is compiled
+    _build(compiled)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from paretocosmos import Cosmos, Method, Objective, condition, cosmos_loss
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.integrations.weighting import LossWeighting
+from paretocosmos.integrations import LossWeighting
 from paretocosmos.methods import DirichletRays, Epo, Gram, Linear, State
 from paretocosmos.objectives import MeanSquaredError, OneSidedError
 from paretocosmos.training.engine import make_step
@@ -91,23 +91,6 @@ def test_it_is_a_step_of_our_own_loop(method: Method, rays_per_batch: int) -> No
     assert weighting.state.keys() == expected.state.keys()
     for name, value in expected.state.items():
         assert torch.equal(weighting.state[name], value)
-
-
-@pytest.mark.parametrize("method", [Cosmos(penalty=0.5), Linear()], ids=["cosmos", "linear"])
-@pytest.mark.parametrize("rays_per_batch", [1, 3])
-@pytest.mark.parametrize("own", [False, True], ids=["conditioned", "own"])
-def test_both_loops_have_the_same_gradient_to_the_bit(
-    method: Method, rays_per_batch: int, own: bool
-) -> None:
-    model, batch = _model(own), _batch()
-    weighting = _make(model, method, rays_per_batch=rays_per_batch)
-    weighed = weighting(model, batch, epoch=0, position=(0, 3))
-    rays = weighting.draw_rays((0, 3), 0, rays_per_batch)
-    parameters = dict(model.named_parameters())
-    expected = make_step(model, OBJECTIVES, method)(parameters, batch, rays, method.init(J))
-    found = dict(zip(parameters, _gradients(model, weighed.total), strict=True))
-    for name, gradient in expected.gradients.items():
-        assert torch.equal(found[name], gradient)
 
 
 # ---------------------------------------------------------------- the default preset
@@ -254,16 +237,6 @@ def test_ranks_differ_or_agree() -> None:
     assert torch.equal(agree.draw_rays((0, 0), 0, 1), agree.draw_rays((0, 0), 1, 1))
     with pytest.raises(ConfigurationError, match="known: agree, differ"):
         _make(model, ranks="agre")
-
-
-def test_rays_drawn_place_by_place_follow_the_dirichlet_distribution() -> None:
-    weighting = _make(_model(False), Cosmos(alpha=0.5))
-    first = torch.stack([weighting.draw_rays((0, at), 0, 1)[0, 0] for at in range(4000)]).double()
-    # Beta(a, a): mean 1/2, variance 1 / (4 (2a + 1)); a mean of 4000 is within 4 deviations
-    assert float(first.mean()) == pytest.approx(0.5, abs=4 * (0.125 / 4000) ** 0.5)
-    assert float(first.var()) == pytest.approx(0.125, rel=0.06)
-    neighbours = torch.corrcoef(torch.stack([first[:-1], first[1:]]))[0, 1]
-    assert abs(float(neighbours)) < 4 / 4000**0.5
 
 
 @pytest.mark.parametrize("ranks", ["differ", "agree"])

@@ -7,7 +7,6 @@ import pytest
 from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones import EfficientNet
-from paretocosmos.nn.backbones.efficientnet import VARIANTS
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 31, 64), (3, 64, 31), (0, 64, 64), (1, 3, 64, 64)])
@@ -29,17 +28,10 @@ def test_a_setting_that_cannot_be_is_refused(settings: dict[str, Any], says: str
         EfficientNet((3, 64, 64), 1, **settings)
 
 
-@pytest.mark.parametrize("outputs", [0, {}, {"a": 1, "b": 0}])
-def test_outputs_must_be_positive(outputs: Any) -> None:
-    with pytest.raises(ConfigurationError, match="`outputs` takes widths >= 1"):
-        EfficientNet((3, 64, 64), outputs)
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_settings_come_from_a_command_line_too(variant: str) -> None:
+def test_settings_come_from_a_command_line_too() -> None:
     known = registry.parameters(EfficientNet)
-    given = {"variant": variant, "norm": "none", "dropout": "0.1", "weights": "random"}
+    given = {"variant": "b3", "norm": "none", "dropout": "0.1", "weights": "random"}
     found = {
         key: registry.convert(key, value, known[key].annotation) for key, value in given.items()
     }
-    assert found == {"variant": variant, "norm": None, "dropout": 0.1, "weights": "random"}
+    assert found == {"variant": "b3", "norm": None, "dropout": 0.1, "weights": "random"}

@@ -62,12 +62,6 @@ def test_several_heads_are_parts_of_the_last_layer(hidden: tuple[int, ...]) -> N
     assert last.out_features == 3
 
 
-@pytest.mark.parametrize("outputs", [0, {}, {"left": 0}])
-def test_outputs_must_be_positive(outputs: int | dict[str, int]) -> None:
-    with pytest.raises(ConfigurationError, match="`outputs` takes widths >= 1"):
-        Mlp((6,), outputs)
-
-
 @pytest.mark.parametrize("hidden", [(0,), (5, -1), (2_000_000,)])
 def test_widths_must_be_possible(hidden: tuple[int, ...]) -> None:
     with pytest.raises(ConfigurationError, match="`hidden` must be at least 1"):

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones import Tabular
-from paretocosmos.nn.backbones.tabular import Scale, Shift, average_members
 from paretocosmos.types import Batch
 
 KNOTS = ((-1.0, 0.0, 0.001, 2.0), (), (0.5, 0.75))
@@ -20,9 +19,8 @@ def _network(members: int = 3, outputs: int = 2, **settings: object) -> Tabular:
     torch.manual_seed(0)
     given = {"hidden": (6, 5), "embedding": 4, "knots": KNOTS} | settings
     network = Tabular((5,), outputs, members=members, **given).double()  # type: ignore[arg-type]
-    for part in network.modules():
-        if isinstance(part, Scale | Shift):
-            nn.init.normal_(part.numbers, 1.0, 0.5)
+    for part in (*network.scales, *network.shifts):
+        nn.init.normal_(part.get_parameter("numbers"), 1.0, 0.5)
     return network
 
 
@@ -91,8 +89,12 @@ def test_members_answer_together(averages: str, outputs: int) -> None:
 
 
 def test_sure_members_give_no_infinite_logit() -> None:
-    sure = torch.tensor([[[200.0], [90.0]]])
-    found = average_members(sure, "probabilities")
+    network = _network(members=2, outputs=1, averages="probabilities").eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.zero_()
+        network.shifts[-1].get_parameter("numbers").copy_(torch.tensor([200.0, 90.0]))
+        (found,) = network(torch.zeros(1, 5, dtype=torch.float64))
     assert 90 < float(found) < 91  # log 2 more than the less sure one, whose doubt is half of all
 
 

@@ -1,7 +1,6 @@
 """The split first layer against literal concatenation, in float64."""
 
 import copy
-import math
 from collections.abc import Mapping
 
 import pytest
@@ -97,20 +96,6 @@ def test_forward_and_gradients_are_those_of_literal_concatenation(
         torch.testing.assert_close(one, two, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("rays", [1, 4, B])
-@pytest.mark.parametrize("count", [1, B])
-def test_each_ray_is_the_loop_over_rays(bias: bool, rays: int, count: int) -> None:
-    model = Concat(_plain(bias), J)
-    joined = Joined(model)
-    inputs, front = _inputs(count), _rays(rays)
-    found = model.each_ray(inputs, front)
-    assert isinstance(found, Tensor)
-    assert found.shape == (rays, count, 2)
-    expected = torch.stack([joined(inputs, ray) for ray in front])
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-
-
 def test_one_layer_is_a_network_too() -> None:
     layer = nn.Linear(FEATURES, 2).to(DOUBLE)
     model = Concat(layer, J)
@@ -144,58 +129,6 @@ def test_a_skip_connection_is_swept_ray_by_ray() -> None:
     torch.testing.assert_close(swept["sum"] - swept["out"], inputs.expand(4, -1, -1))
 
 
-def test_sequences_take_the_ray_at_every_position() -> None:
-    model = Concat(nn.Sequential(nn.Linear(FEATURES, 4), nn.Tanh()).to(DOUBLE), J)
-    inputs, rays = torch.randn(6, 9, FEATURES, dtype=DOUBLE), _rays(3)
-    expected = torch.stack([model(inputs[:, t], rays) for t in range(9)], dim=1)
-    torch.testing.assert_close(model(inputs, rays), expected)
-    swept = model.each_ray(inputs, rays)
-    assert isinstance(swept, Tensor)
-    torch.testing.assert_close(swept[2], model(inputs, rays[2]))
-
-
-class Named(nn.Module):
-    """Takes keywords and gives two heads."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.trunk = nn.Linear(FEATURES, 6)
-        self.left = nn.Linear(6, 1)
-        self.right = nn.Linear(6, 2)
-
-    def forward(self, *, numbers: Tensor, scale: Tensor) -> Mapping[str, Tensor]:
-        hidden = self.trunk(numbers * scale).tanh()
-        return {"left": self.left(hidden), "right": self.right(hidden)}
-
-
-def test_mappings_come_in_as_keywords_and_go_out_by_name() -> None:
-    network = Named().to(DOUBLE)
-    model = Concat(network, J)
-    numbers, scale, rays = _inputs(), torch.rand(B, 1, dtype=DOUBLE), _rays(4)
-    found = model({"numbers": numbers, "scale": scale}, rays)
-    columns = model.get_parameter("backbone.trunk.ray.weight")
-    hidden = network.trunk(numbers * scale) + (rays @ columns.T).repeat_interleave(B // 4, 0)
-    torch.testing.assert_close(found["left"], network.left(hidden.tanh()))
-    torch.testing.assert_close(found["right"], network.right(hidden.tanh()))
-    swept = model.each_ray({"numbers": numbers, "scale": scale}, rays)
-    assert isinstance(swept, Mapping)
-    assert {name: tuple(out.shape) for name, out in swept.items()} == {
-        "left": (4, B, 1),
-        "right": (4, B, 2),
-    }
-    torch.testing.assert_close(swept["right"][0, 0], found["right"][0])
-
-
-def test_the_layer_can_be_named() -> None:
-    network = _plain()
-    model = Concat(network, J, layer="2")
-    columns = model.get_parameter("backbone.2.ray.weight")
-    assert columns.shape == (4, J)
-    inputs, ray = _inputs(), _rays()
-    hidden = network[2](network[1](network[0](inputs))) + columns @ ray
-    torch.testing.assert_close(model(inputs, ray), network[4](network[3](hidden)))
-
-
 def test_a_backbone_names_its_first_layer_itself() -> None:
     class Late(nn.Module):
         first_layer = "enters"
@@ -212,49 +145,12 @@ def test_a_backbone_names_its_first_layer_itself() -> None:
     assert Concat(Late(), J).where == "enters"
 
 
-def test_the_network_handed_over_is_left_alone() -> None:
-    network = _plain()
-    before = copy.deepcopy(network.state_dict())
-    model = Concat(network, J)
-    model(_inputs(), _rays()).sum().backward()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(1.0)
-    assert isinstance(network[0], nn.Linear)
-    assert all(parameter.grad is None for parameter in network.parameters())
-    for name, value in network.state_dict().items():
-        assert torch.equal(value, before[name])
-
-
 def test_the_first_layer_keeps_its_weights() -> None:
     network = _plain()
     model = Concat(network, J)
     for name in ("weight", "bias"):
         kept = model.get_parameter(f"backbone.0.layer.{name}")
         assert torch.equal(kept, network.get_parameter(f"0.{name}"))
-
-
-def test_new_columns_are_drawn_as_those_of_the_joined_layer() -> None:
-    columns = Concat(nn.Linear(100, 5_000), 44).get_parameter("backbone.ray.weight").detach()
-    joined = nn.Linear(144, 5_000).weight.detach()
-    bound = 1 / math.sqrt(144)
-    assert 0.999 * bound < columns.abs().max() <= bound
-    assert columns.std().item() == pytest.approx(joined.std().item(), rel=0.01)
-    assert columns.mean().item() == pytest.approx(0, abs=bound / 100)
-
-
-def test_deepcopy_and_state_dict_round_trip() -> None:
-    model, other = Concat(_plain(), J), Concat(_plain(), J)
-    inputs, rays = _inputs(), _rays(3)
-    expected = model(inputs, rays)
-    assert not torch.equal(other(inputs, rays), expected)
-    other.load_state_dict(model.state_dict())
-    assert torch.equal(other(inputs, rays), expected)
-    twin = copy.deepcopy(model)
-    assert torch.equal(twin(inputs, rays), expected)
-    with torch.no_grad():
-        twin.get_parameter("backbone.0.ray.weight").zero_()
-    assert torch.equal(model(inputs, rays), expected)
 
 
 def test_rays_are_forgotten_after_each_call_even_a_failing_one() -> None:
@@ -269,36 +165,6 @@ def test_adult_has_the_papers_parameter_counts() -> None:
     plain = Mlp((88,), 1, hidden=(60, 25))
     assert sum(p.numel() for p in plain.parameters()) == 6891
     assert sum(p.numel() for p in Concat(plain, 2).parameters()) == 7011
-
-
-def test_the_model_follows_its_network_to_another_type() -> None:
-    assert {p.dtype for p in Concat(_plain(), J).parameters()} == {torch.float64}
-    model = Concat(_plain().to(torch.bfloat16), J)
-    assert model(_inputs().bfloat16(), _rays().bfloat16()).dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize("rays", [1, 3])
-def test_autocast_runs_in_half_precision(rays: int) -> None:
-    model = Concat(_plain().float(), J)
-    inputs, front = _inputs().float(), _rays(rays).float()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = model(inputs, front)
-    assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found.float(), model(inputs, front), rtol=0.05, atol=0.05)
-
-
-def test_seeds_can_be_stacked_with_torch_func() -> None:
-    models = [Concat(_plain(), J) for _ in range(3)]
-    parameters, buffers = torch.func.stack_module_state(models)
-    inputs, rays = _inputs(), _rays(3, 4)
-
-    def call(weights: dict[str, Tensor], ray: Tensor) -> Tensor:
-        out: Tensor = torch.func.functional_call(models[0], (weights, buffers), (inputs, ray))
-        return out
-
-    found = torch.vmap(call)(parameters, rays)
-    expected = torch.stack([model(inputs, ray) for model, ray in zip(models, rays, strict=True)])
-    torch.testing.assert_close(found, expected)
 
 
 # Mistakes
@@ -318,28 +184,9 @@ def test_a_wrong_layer_name_lists_the_right_ones(layer: str, says: str) -> None:
         Concat(_plain(), 2, layer=layer)
 
 
-@pytest.mark.parametrize("groups", [5, B + 1, 2 * B])
-def test_groups_must_divide_the_batch(groups: int) -> None:
-    with pytest.raises(ConfigurationError, match=f"{B} samples .* among {groups} rays"):
-        Concat(_plain(), J)(_inputs(), _rays(groups))
-
-
-@pytest.mark.parametrize("shape", [(J + 1,), (4, J - 1), (2, 2, J), ()])
-def test_a_ray_of_the_wrong_shape_is_refused(shape: tuple[int, ...]) -> None:
-    model, ray = Concat(_plain(), J), torch.ones(shape, dtype=DOUBLE)
-    for call in (model, model.each_ray):
-        with pytest.raises(ConfigurationError, match=rf"shape \[{J}\].* found"):
-            call(_inputs(), ray)
-
-
 def test_a_single_ray_is_a_sweep_of_one() -> None:
     model, ray, inputs = Concat(_plain(), J), _rays(), _inputs()
     torch.testing.assert_close(model.each_ray(inputs, ray), model(inputs, ray)[None])
-
-
-def test_objectives_must_be_positive() -> None:
-    with pytest.raises(ConfigurationError, match=r"`objectives`.*found 0"):
-        Concat(_plain(), 0)
 
 
 def test_the_model_says_where_the_ray_enters() -> None:

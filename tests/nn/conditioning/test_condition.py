@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos import Conditioning, condition, cosmos_loss, fit, load_problem, registry
+from paretocosmos import Conditioning, condition, cosmos_loss, registry
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones import Mlp
 from paretocosmos.nn.conditioning import Concat, Film, LowRank, TransposedConv
@@ -240,22 +240,6 @@ def test_outputs_pass_through_and_are_read_by_name(
     torch.testing.assert_close(pick(swept, name), expected.expand(2, -1, -1))
 
 
-def test_fit_takes_a_conditioned_network(tmp_path: Any) -> None:
-    problem = load_problem("toy_convex")
-    assert isinstance(problem.outputs, int)
-    network = nn.Sequential(
-        nn.Linear(problem.input_shape[0], 8), nn.Tanh(), nn.Linear(8, problem.outputs)
-    )
-    run = fit(
-        problem,
-        preset="paper",
-        model=condition(network, 2, how="film"),
-        out=tmp_path / "run",
-        settings={"epochs": 2, "rays": 5},
-    )
-    assert run.front.values.shape == (5, 2)
-
-
 # Mistakes
 
 
@@ -296,15 +280,6 @@ def test_what_cannot_be_conditioned_is_refused(
     with pytest.raises(ConfigurationError, match=says) as caught:
         condition(network, **usual | settings)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("how", ["input", "film"])
-@pytest.mark.parametrize("shape", [(J + 1,), (4, J - 1), (2, 2, J), ()])
-def test_a_ray_of_the_wrong_shape_is_refused(shape: tuple[int, ...], how: str, make: Make) -> None:
-    network, inputs = make("perceptron")
-    model: Conditioning = condition(network, J, how=how)
-    with pytest.raises(ConfigurationError, match=rf"shape \[{J}\].* found"):
-        model(inputs, torch.ones(shape))
 
 
 @pytest.mark.parametrize("how", ["input", "film", "hypernet", "none"])

@@ -260,17 +260,6 @@ def test_channels_are_where_the_block_has_them(
     torch.testing.assert_close(model(inputs, ray), expected)
 
 
-def test_half_precision_scales_what_is_in_half_precision(rays: Rays, nudge: Nudge) -> None:
-    model = Film(Mlp((4,), 2), J)
-    nudge(model)
-    inputs, ray = torch.randn(B, 4), rays(2).float()
-    with torch.autocast("cpu", torch.bfloat16):
-        found = model(inputs, ray)
-    assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found.float(), model(inputs, ray), rtol=0.05, atol=0.05)
-    assert {p.dtype for p in Film(Mlp((4,), 2).bfloat16(), J).parameters()} == {torch.bfloat16}
-
-
 # Mistakes
 
 
@@ -282,6 +271,7 @@ def test_half_precision_scales_what_is_in_half_precision(rays: Rays, nudge: Nudg
         (Mlp((4,), 1), {"layer": "layers.1"}, "channels ReLU at `layers.1`"),
         (Mlp((4,), 1), {"layer": ()}, "found none"),
         (Mlp((4,), 1), {"width": 0}, "`width`.*found 0"),
+        (Mlp((4,), 1), {"rank": -1}, "`rank` must be at least 0, found -1"),
         (
             nn.TransformerEncoderLayer(4, 2, 8),
             {"layer": "linear1"},
@@ -309,8 +299,3 @@ def test_features_of_another_width_are_refused(rays: Rays) -> None:
     model = Film(Odd(), J, layer="")
     with pytest.raises(ConfigurationError, match=r"3 channels after Odd, found .* \(6, 6\)"):
         model(torch.zeros(B, 4), rays().float())
-
-
-def test_groups_must_divide_the_batch(rays: Rays) -> None:
-    with pytest.raises(ConfigurationError, match=r"6 samples .* among 4 rays"):
-        Film(Mlp((4,), 1), J)(torch.zeros(B, 4), rays(4).float())

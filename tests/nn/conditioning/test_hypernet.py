@@ -123,22 +123,6 @@ def test_a_sweep_is_the_loop_by_hand(
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_a_sweep_emits_no_more_weights_at_a_time_than_it_says(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen: list[int] = []
-    weights = Hypernet.weights
-
-    def watched(self: Hypernet, rays: Tensor) -> dict[str, Tensor]:
-        seen.append(len(rays))
-        return weights(self, rays)
-
-    monkeypatch.setattr(Hypernet, "weights", watched)
-    monkeypatch.setattr(hypernet, "BYTES_AT_ONCE", 2 * 119 * 8)
-    Hypernet(_small(), J).each_ray(_images(), _rays(5))
-    assert seen == [2, 2, 1]
-
-
 def test_weights_start_as_a_layer_per_tensor_would_draw_them() -> None:
     model = Hypernet(nn.Linear(200, 100), 2)
     assert model.emit.weight.abs().max() <= 0.1  # torch's bound, 1 / sqrt(100), whatever the tensor
@@ -300,20 +284,6 @@ def test_any_network_trains_with_several_rays(name: str, chunk: int) -> None:
         assert gradient.isfinite().all()
 
 
-@pytest.mark.filterwarnings(NO_RULE)
-def test_torch_has_no_gradient_of_an_evaluating_transformer_at_several_rays() -> None:
-    """One that refuses: torch's fast path for transformers, taken where they are mapped."""
-    model, inputs = Hypernet(Encoder().to(DOUBLE), J).eval(), torch.randn(B, 40, dtype=DOUBLE)
-    model(inputs, _rays()).sum().backward()
-    with pytest.raises(RuntimeError, match="_transformer_encoder_layer_fwd"):
-        model(inputs, _rays(4)).sum().backward()
-    torch.backends.mha.set_fastpath_enabled(False)  # the way out
-    try:
-        model(inputs, _rays(4)).sum().backward()
-    finally:
-        torch.backends.mha.set_fastpath_enabled(True)
-
-
 @pytest.mark.parametrize("groups", [1, 4])
 def test_running_statistics_are_kept_group_by_group(groups: int) -> None:
     network = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4)).to(DOUBLE)
@@ -454,36 +424,6 @@ def test_a_recorded_step_repeats_the_numbers(groups: int, chunk: int) -> None:
         assert torch.equal(one, two)
 
 
-@CHUNKS
-@pytest.mark.parametrize("groups", [1, 4])
-def test_gradients_of_stacked_seeds_are_those_of_each(groups: int, chunk: int) -> None:
-    models = [_nudged(Hypernet(_small(), J, chunk=chunk)) for _ in range(3)]
-    stacked, _ = torch.func.stack_module_state(models)
-    inputs, rays = torch.randn(3, B, 1, 6, 6, dtype=DOUBLE), _rays(3, groups)
-
-    def loss(weights: dict[str, Tensor], x: Tensor, ray: Tensor) -> Tensor:
-        out: Tensor = torch.func.functional_call(models[0], weights, (x, ray))
-        return out.square().mean()
-
-    total = torch.vmap(loss)(stacked, inputs, rays).sum()
-    found = torch.autograd.grad(total, list(stacked.values()))
-    for at, model in enumerate(models):
-        own = model(inputs[at], rays[at]).square().mean()
-        expected = torch.autograd.grad(own, [model.get_parameter(name) for name in stacked])
-        for one, two in zip(found, expected, strict=True):
-            torch.testing.assert_close(one[at], two)
-
-
-@CHUNKS
-def test_copies_and_state_dicts_give_the_same_numbers(chunk: int) -> None:
-    model, inputs, rays = _nudged(Hypernet(_small(), J, chunk=chunk)), _images(), _rays(4)
-    other = Hypernet(_small(), J, chunk=chunk)
-    expected: Tensor = model(inputs, rays)
-    other.load_state_dict(model.state_dict())
-    for twin in (other, copy.deepcopy(model)):
-        assert torch.equal(twin(inputs, rays), expected)
-
-
 # What is refused
 
 
@@ -510,11 +450,6 @@ def test_weights_of_several_types_are_refused() -> None:
         assert model.get_parameter("backbone.1.weight").dtype == DOUBLE  # frozen: left as it is
     with pytest.raises(ConfigurationError, match=r"found torch\.complex64"):
         Hypernet(nn.Linear(3, 2, dtype=torch.complex64), J)
-
-
-def test_a_batch_that_cannot_be_shared_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"12 samples.*5 rays"):
-        Hypernet(_small(), J)(_images(), _rays(5))
 
 
 def test_what_a_network_refuses_is_not_hidden() -> None:

@@ -1,7 +1,6 @@
 """What a conditioned network goes through in practice: the same numbers as called plainly."""
 
 import copy
-import io
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +13,6 @@ from torch.utils.checkpoint import checkpoint
 
 from paretocosmos import Conditioning, condition
 from paretocosmos.nn.conditioning import ConditionedLayer, Hypernet
-from paretocosmos.nn.conditioning.injection import CallState
 
 B, J = 6, 3
 Make = Callable[..., tuple[nn.Module, Any]]
@@ -235,28 +233,6 @@ def test_it_trains_under_distributed_data_parallel(
         dist.destroy_process_group()
 
 
-@EVERY
-def test_copies_and_saved_weights_give_the_same(
-    name: str, how: str, layer: Any, make: Make, rays: Rays, nudge: Nudge
-) -> None:
-    network, inputs = make(name)
-    model = _conditioned(network, how, layer)
-    nudge(model)
-    ray = rays(3)
-    expected = model(inputs, ray)  # a graph is alive while it is copied
-    twin = copy.deepcopy(model)
-    file = io.BytesIO()
-    torch.save(model.state_dict(), file)
-    file.seek(0)
-    other = _conditioned(make(name)[0], how, layer)
-    other.load_state_dict(torch.load(file, weights_only=True))
-    for same in (twin, other):
-        assert torch.equal(same(inputs, ray), expected)
-    nudge(twin)
-    assert torch.equal(model(inputs, ray), expected)
-    assert not torch.equal(twin(inputs, ray), expected)
-
-
 def test_the_gradient_of_the_ray_is_that_of_finite_differences(
     make: Make, rays: Rays, nudge: Nudge
 ) -> None:
@@ -389,13 +365,3 @@ def test_a_backward_pass_inside_of_a_call_leaves_what_the_call_had_set() -> None
     inner.earlier = model(x, torch.tensor([0.9, 0.1]))
     assert torch.equal(model(x, ray), wanted)
     assert _quiet(model)
-
-
-def test_a_copy_holds_nothing() -> None:
-    state = CallState()
-    state._restore = lambda: None
-    assert copy.deepcopy(state)._restore is None
-    stream = io.BytesIO()
-    torch.save(state, stream)
-    stream.seek(0)
-    assert torch.load(stream, weights_only=False)._restore is None

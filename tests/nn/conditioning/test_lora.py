@@ -11,7 +11,6 @@ from torch.func import functional_call
 from paretocosmos import condition
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.conditioning import Lora
-from paretocosmos.nn.conditioning.low_rank import compute_initial_shares
 
 B, J = 6, 3
 Make = Callable[..., tuple[nn.Module, Any]]
@@ -57,7 +56,7 @@ def test_every_adapted_weight_is_the_equations(name: str, make: Make, rays: Rays
 
 @pytest.mark.parametrize(("objectives", "rank"), [(2, 4), (3, 2), (5, 1)])
 def test_a_component_serves_its_objective_or_all_alike(objectives: int, rank: int) -> None:
-    found = compute_initial_shares(objectives, rank)
+    found = Lora(nn.Linear(3, 2).double(), objectives, adapter_rank=rank).shares.detach()
     assert found.shape == (objectives, objectives * rank)
     ray = torch.rand(objectives).double()
     ray /= ray.sum()

@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones import LeNet, Mlp
 from paretocosmos.nn.conditioning import Film, LowRank
 
@@ -213,21 +212,6 @@ def test_a_network_that_is_one_layer(rays: Rays) -> None:
     torch.testing.assert_close(model(inputs, ray), _one(network, _moved(model, ray), inputs))
 
 
-def test_half_precision_moves_what_is_in_half_precision(rays: Rays, nudge: Nudge) -> None:
-    model = Film(LeNet((1, 20, 20), 2), J, rank=2)
-    nudge(model)
-    inputs, ray = torch.randn(B, 1, 20, 20), rays(2).float()
-    with torch.autocast("cpu", torch.bfloat16):
-        found = model(inputs, ray)
-    assert found.dtype == torch.bfloat16
-    wanted = model(inputs, ray).detach()
-    torch.testing.assert_close(
-        found.detach().float(), wanted, rtol=0.1, atol=0.05 * wanted.std().item()
-    )
-    halved = Film(Mlp((4,), 2).bfloat16(), J, rank=1)
-    assert {p.dtype for p in halved.parameters()} == {torch.bfloat16}
-
-
 def test_images_pay_little_for_it() -> None:
     network = LeNet((1, 36, 36), {"top_left": 10, "bottom_right": 10})
     model = Film(network, 2, width=32, rank=1)
@@ -255,8 +239,3 @@ def test_what_is_drawn_is_drawn_as_a_layer_draws() -> None:
     drawn = layer.reads.weight.detach()
     assert float(drawn.abs().max()) <= 1 / 20
     torch.testing.assert_close(drawn.std(), torch.tensor(1 / 20 / 3**0.5), rtol=0.02, atol=0)
-
-
-def test_a_negative_rank_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="`rank` must be at least 0, found -1"):
-        Film(Mlp((4,), 1), 2, rank=-1)

@@ -51,15 +51,6 @@ def test_the_network_of_the_nearest_ray_answers(objectives: int) -> None:
         assert model(torch.zeros(1, 2), model.rays[k]).item() == k
 
 
-def test_single_tasks_answer_at_the_corners() -> None:
-    model = PerRayEnsemble([Constant(float(k)) for k in range(3)], torch.eye(3))
-    for k in range(3):
-        assert model(torch.zeros(1, 2), torch.eye(3)[k]).item() == k
-        assert (
-            model(torch.zeros(1, 2), torch.full((3,), 0.2).index_fill(0, torch.tensor(k), 0.6)) == k
-        )
-
-
 def test_groups_of_samples_have_a_ray_each() -> None:
     model = _several(5, 2)
     rays = model.rays[[4, 0, 2]]
@@ -140,15 +131,6 @@ def test_its_state_names_every_network_and_comes_back() -> None:
         _several(2, 2).load_state_dict(state)
 
 
-def test_a_deep_copy_is_another_model() -> None:
-    model = _several(3, 2)
-    twin = copy.deepcopy(model)
-    with torch.no_grad():
-        list_networks(twin)[1].number.fill_(7)  # type: ignore[operator]
-    ray = model.rays[1]
-    assert (model(torch.zeros(1, 2), ray).item(), twin(torch.zeros(1, 2), ray).item()) == (1, 7)
-
-
 def test_rays_handed_over_are_copied_and_move_along() -> None:
     rays = even_rays(2, 2)
     model = PerRayEnsemble([nn.Linear(2, 2) for _ in range(2)], rays)
@@ -167,11 +149,6 @@ def test_as_many_networks_as_rays(networks: int) -> None:
 def test_a_ray_of_another_length_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"shape \[2\], .* found \(3,\)"):
         _several(2, 2)(torch.zeros(1, 2), torch.full((3,), 1 / 3))
-
-
-def test_one_network_is_itself() -> None:
-    network = Unconditioned(nn.Linear(2, 2), 2)
-    assert list_networks(network) == [network]
 
 
 def test_what_reads_the_ray_is_what_does_so_in_its_networks() -> None:

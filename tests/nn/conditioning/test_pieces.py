@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos import condition
-from paretocosmos.nn.conditioning.layer_types import find_end_layer, returns_concatenation
 
 B = 4
 
@@ -147,30 +146,6 @@ class Gated(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.inner(x) * torch.sigmoid(self.gate(x))
         return out
-
-
-@pytest.mark.parametrize(
-    ("kind", "pieces"),
-    [
-        (Fire, True), (Shuffled, True), (Asked, True), (Branches, True), (Chosen, True),
-        (Merged, False), (Normed, False), (Gated, False), (Split, False),
-    ],
-)  # fmt: skip
-def test_pieces_are_read_off_the_source(kind: Any, pieces: bool) -> None:
-    assert returns_concatenation(kind(8)) is pieces
-
-
-def test_a_block_ends_in_the_layer_its_channels_are_known_from() -> None:
-    assert find_end_layer(Fire(8)) is None
-    merged, normed, gated = Merged(8), Normed(8), Gated(8)
-    assert find_end_layer(gated) is gated.inner
-    assert find_end_layer(merged) is merged.ends
-    assert find_end_layer(normed) is normed.norm
-
-
-def test_source_that_cannot_be_read_counts_as_plain() -> None:
-    unread: Any = type("Unread", (nn.Module,), {"forward": eval("lambda self, x: x")})
-    assert returns_concatenation(unread()) is False
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.conditioning import Token
-from paretocosmos.nn.conditioning.token import extend_inputs
 
 B, T, J, K, WIDTH = 6, 5, 3, 2, 4
 Rays = Callable[..., Tensor]
@@ -116,21 +115,34 @@ def test_a_recurrent_network_of_words(rays: Rays) -> None:
         Token(Recurrent(batch_first=False).double(), J)
 
 
-def test_what_belongs_to_positions_grows_with_them() -> None:
+class Seeing(nn.Module):
+    """Keeps what it is called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(9, WIDTH, padding_idx=0)
+        self.seen: dict[str, Tensor] = {}
+
+    def forward(self, input_ids: Tensor, **given: Tensor) -> Tensor:
+        self.seen = {"input_ids": input_ids, **given}
+        return self.words(input_ids).cumsum(dim=1)  # type: ignore[no-any-return]
+
+
+def test_what_belongs_to_positions_grows_with_them(rays: Rays) -> None:
     ones = torch.ones(B, T, dtype=torch.long)
     given = dict.fromkeys(("input_ids", "attention_mask", "token_type_ids", "labels"), ones)
     given["position_ids"] = torch.arange(T).expand(1, T)
-    found: Any = extend_inputs(given, K, 7)
+    given["weight"] = torch.ones(B)  # not of positions
+    model: Any = Token(Seeing().double(), J, tokens=K)
+    model(given, rays())
+    found = model.backbone.seen
+    assert torch.equal(found.pop("weight"), torch.ones(B))
     new = {name: part[0, :K].tolist() for name, part in found.items()}
     assert new == {
-        "input_ids": [7, 7], "attention_mask": [1, 1], "token_type_ids": [0, 0],
+        "input_ids": [1, 1], "attention_mask": [1, 1], "token_type_ids": [0, 0],
         "labels": [-100, -100], "position_ids": [0, 1],
     }  # fmt: skip
     assert found["position_ids"].tolist() == [list(range(T + K))]
-    assert list(extend_inputs({"words": ones, "weight": torch.ones(B)}, K, 0)) == [
-        "words",
-        "weight",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -143,9 +155,11 @@ def test_what_belongs_to_positions_grows_with_them() -> None:
         (torch.zeros(B, dtype=torch.long), r"shape \(6,\)"),
     ],
 )
-def test_inputs_that_it_cannot_lengthen_are_refused(inputs: Any, says: str) -> None:
+def test_inputs_that_it_cannot_lengthen_are_refused(
+    inputs: Any, says: str, model: Token, rays: Rays
+) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        extend_inputs(inputs, K, 0)
+        model(inputs, rays())
 
 
 class Bag(nn.Module):

@@ -1,11 +1,9 @@
-import copy
 from collections.abc import Mapping
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.conditioning import Unconditioned
 
 
@@ -41,25 +39,3 @@ def test_mappings_come_in_as_keywords_and_go_out_by_name() -> None:
     assert isinstance(swept, Mapping)
     assert torch.equal(swept["left"], network.left(inputs).expand(5, -1, -1))
     assert swept["right"].shape == (5, 6, 2)
-
-
-def test_the_network_is_copied_with_its_parameters_and_no_more() -> None:
-    network = nn.Linear(3, 1)
-    model = Unconditioned(network, 2)
-    assert sum(p.numel() for p in model.parameters()) == 4
-    expected = copy.deepcopy(network.state_dict())
-    with torch.no_grad():
-        model.get_parameter("backbone.weight").add_(1.0)
-    assert torch.equal(network.weight, expected["weight"])
-    other = Unconditioned(nn.Linear(3, 1), 2)
-    other.load_state_dict(copy.deepcopy(model).state_dict())
-    inputs = torch.randn(6, 3)
-    assert torch.equal(other(inputs, _rays()), model(inputs, _rays()))
-
-
-@pytest.mark.parametrize("shape", [(3,), (5, 3), (2, 2, 2)])
-def test_a_ray_of_the_wrong_shape_is_refused(shape: tuple[int, ...]) -> None:
-    model = Unconditioned(nn.Linear(3, 1), 2)
-    for call in (model, model.each_ray):
-        with pytest.raises(ConfigurationError, match=r"shape \[2\].* found"):
-            call(torch.zeros(6, 3), torch.ones(shape))

@@ -3,6 +3,7 @@
 import re
 import sys
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +119,31 @@ def join_notes(text: str) -> str:
     return "\n\n".join(["---\nnosearch: true\n---", text, *parts])
 
 
-def let_tables_scroll(app: Any, page: str, template: str, context: Any, tree: Any) -> None:
-    """Let what is wider than the page be scrolled by keyboard."""
-    wrapper = '<div class="table-wrapper'
-    focusable = '<div tabindex="0" role="region" aria-label="table" class="table-wrapper'
-    body = context.get("body", "").replace(wrapper, focusable)
-    context["body"] = body.replace("<pre>", '<pre tabindex="0">')
+ACCESSIBLE = (  # Furo's, pandas' and rich's HTML, and what axe-core asks for in its place
+    (r'role="heading"(?! aria-level)', 'role="heading" aria-level="2"'),
+    (r'<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="All pages">'),
+    (r'<aside class="toc-drawer', '<aside aria-label="On this page" class="toc-drawer'),
+    (r'<div class="math">', '<div class="math" tabindex="0">'),
+    (r"<pre(?! tabindex)", '<pre tabindex="0"'),
+    (r"<th[^>]*>(<p></p>)?</th>", "<td></td>"),
+    (r"color: #\w{6}; text-decoration-color: #\w{6}", ""),
+    (
+        r'(?<=<article role="main" id="furo-main-content">)\s*<noscript>',
+        "<h1>Search</h1><noscript>",
+    ),
+)
+
+
+def make_accessible(app: Any, exception: Exception | None) -> None:
+    """Name regions and headings, and let what is wider than the page be scrolled by keyboard."""
+    for path in Path(app.outdir).rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        for pattern, accessible in ACCESSIBLE:
+            text = re.sub(pattern, accessible, text)
+        number = count(1)
+        scroll = '<div tabindex="0" role="region" aria-label="Table {}" class="table-wrapper'
+        text = re.sub(r'<div class="table-wrapper', lambda _: scroll.format(next(number)), text)  # noqa: B023
+        path.write_text(text, encoding="utf-8")
 
 
 def _write_mathml(formula: str, block: bool) -> str:
@@ -146,5 +166,5 @@ def as_mathml(writer: Any, node: nodes.math | nodes.math_block) -> None:
 def setup(app: Any) -> None:
     """Connect them."""
     app.connect("source-read", rewrite_for_site)
-    app.connect("html-page-context", let_tables_scroll)
+    app.connect("build-finished", make_accessible)
     app.add_html_math_renderer("mathml", (as_mathml, None), (as_mathml, None))

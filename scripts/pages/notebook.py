@@ -1,6 +1,7 @@
 """A notebook as a page of the site, with the outputs it was saved with."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,7 +24,7 @@ def page_of(text: str) -> str:
 def _parts(cell: Mapping[str, Any]) -> Iterator[str]:
     source = "".join(cell["source"])
     if cell["cell_type"] == "markdown":
-        yield source
+        yield re.sub(r"\$\$(.+?)\$\$", r"```math\n\1\n```", source)
         return
     yield f"```python\n{source}\n```"
     for output in cell["outputs"]:
@@ -39,6 +40,8 @@ def _shown(output: Mapping[str, Any]) -> str:
         return f"![output](data:image/png;base64,{''.join(data['image/png']).replace(chr(10), '')})"
     page = "".join(data.get("text/html", ""))
     if page and "<iframe" not in page:  # a whole page inside this one is for a notebook
+        if "<table" in page:
+            page = f'<div class="table-wrapper">{page}</div>'
         return f"````{{raw}} html\n{page}\n````"
     text = "".join(data.get("text/plain", "")).rstrip()
     return f"````text\n{text}\n````" if text else ""

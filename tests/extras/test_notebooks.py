@@ -36,7 +36,3 @@ def test_a_notebook_gives_what_it_shows(path: Path, monkeypatch: pytest.MonkeyPa
     if path.stem == "tables":
         assert any("30/30" in text and "page: people-run/report.html" in text for text in texts)
     assert not any(sys.prefix in text for text in texts)  # no path of a machine
-
-
-def test_there_are_two() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["networks", "tables"]

@@ -156,19 +156,21 @@ class TestShown:
         metrics = {"accuracy": np.array([0.875, 0.75])}
         front = front_of([[0.25, 0.5], [0.5, 0.25]], metrics=metrics)
         said = repr(front)
-        assert said.startswith("Front of 2 rays, binary_cross_entropy, gap, on test")
+        assert said.startswith("Front of binary_cross_entropy and gap on test, 2 rays")
         for word in ("weight_binary_cross_entropy", "accuracy", "0.8750", "0.2500"):
             assert word in said
         assert "weight_gap" not in said  # the other weight follows
         assert "to_frame" not in said  # all is shown
-        assert "<table" in front._repr_html_()
+        shown = front._repr_html_()
+        assert "<table" in shown
+        assert shown.count("<circle") == 2
 
     def test_a_long_front_says_how_much_is_left_out(self) -> None:
         values = np.stack([np.linspace(0, 1, 40), np.linspace(1, 0, 40)], axis=1)
         wide = {f"a_rather_long_name_{n}": np.zeros(40) for n in range(8)}
         said = repr(front_of(values, metrics=wide))
-        assert "of 40 rays; also a_rather_long_name_" in said
-        assert "`.to_frame()` has all" in said
+        assert "of 40 rays, without a_rather_long_name_" in said
+        assert "`.to_frame()` returns all." in said
 
     def test_three_objectives_show_every_weight(self) -> None:
         said = repr(front_of(np.eye(3), np.eye(3), names=("a", "b", "c")))
@@ -188,5 +190,5 @@ class TestShown:
 
     def test_fronts_that_do_not_fit_are_named(self) -> None:
         one, other = front_of([[0.5, 0.5]]), front_of([[0, 1]], names=("a", "b"))
-        with pytest.raises(ConfigurationError, match="gap, on test and Front of 1 rays, a, b"):
+        with pytest.raises(ConfigurationError, match="gap on test, 1 rays and Front of a and b"):
             one.join(other)

@@ -23,12 +23,12 @@ def front() -> Front:
 
 def test_a_front_prints_its_numbers_from_end_to_end(front: Front) -> None:
     title, heads, *rows, note = repr(front).splitlines()
-    assert title == "Front of 25 rays, loss, gap, on test"
+    assert title == "Front of loss and gap on test, 25 rays"
     assert heads.split() == ["weight_loss", "loss", "gap", "accuracy", "<script>"]
     assert rows[0].split() == ["0.1000", "0.8100", "0.0100", "0.9000", "0.1000"]
     assert rows[-1].split() == ["0.9000", "0.0100", "0.8100", "0.1000", "0.9000"]
     assert len(rows) == 9
-    assert note == "9 of 25 rays: `.to_frame()` has all"
+    assert note == "Shown: 9 of 25 rays. `.to_frame()` returns all."
     assert max(map(len, repr(front.take([0])).splitlines())) <= 80
 
 
@@ -42,7 +42,7 @@ def test_names_are_text_in_a_notebook(front: Front) -> None:
 def test_metrics_without_room_are_named(front: Front) -> None:
     many = {f"a_rather_long_metric_{k}": np.ones(25) for k in range(4)}
     shown = repr(Front(front.rays, front.values, front.names, front.reference, many))
-    assert "also a_rather_long_metric_2, a_rather_long_metric_3" in shown
+    assert "without a_rather_long_metric_2, a_rather_long_metric_3" in shown
     assert max(map(len, shown.splitlines()[:-1])) <= 80
 
 

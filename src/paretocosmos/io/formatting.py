@@ -147,7 +147,10 @@ class Grid:
             )
 
         rows = "".join(f"<tr>{join_cells('td', row)}</tr>" for row in self.rows)
-        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self.notes)
+        notes = "".join(
+            re.sub(r"`(.+?)`", r"<code>\1</code>", f"<div>{html.escape(note)}</div>")
+            for note in self.notes
+        )
         return (
             f"<div><strong>{html.escape(self.title)}</strong></div><table><thead>"
             f"<tr>{join_cells('th', self.heads)}</tr></thead><tbody>{rows}</tbody></table>{notes}"

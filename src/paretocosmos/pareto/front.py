@@ -1,5 +1,6 @@
 """The front: evaluated rays and their values, the one thing metrics, plots and reports accept."""
 
+import html
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -98,10 +99,28 @@ class Front:
         return self._grid(TERMINAL).text()
 
     def _repr_html_(self) -> str:
-        return self._grid(NOTEBOOK).html()
+        return self._grid(NOTEBOOK).html() + self._sketch()
+
+    def _sketch(self) -> str:
+        """Return a small picture of two objectives as SVG, without a style sheet or a library."""
+        points = self.values[np.isfinite(self.values).all(axis=1)]
+        if self.objectives != 2 or len(points) < 2:
+            return ""
+        low, width = points.min(axis=0), np.ptp(points, axis=0)
+        scaled = (points - low) / np.where(width > 0, width, 1.0)
+        dots = "".join(
+            f'<circle cx="{15 + 130 * x:.0f}" cy="{105 - 90 * y:.0f}" r="3"/>' for x, y in scaled
+        )
+        label = html.escape(f"{self.names[1]} (up) against {self.names[0]} (to the right)")
+        return (
+            f'<svg width="160" height="120" role="img" aria-label="{label}" fill="#0072b2">'
+            f'<title>{label}</title><path d="M5 5V115H155" fill="none" stroke="#888"/>{dots}</svg>'
+        )
 
     def _title(self) -> str:
-        return f"Front of {len(self)} rays, {', '.join(self.names)}, on {self.split}"
+        *others, last = self.names
+        names = f"{', '.join(others)} and {last}" if others else last
+        return f"Front of {names} on {self.split}, {len(self)} rays"
 
     def _grid(self, width: int) -> Grid:
         """Tabulate a few rays from end to end: weights, values, and metrics that have room."""
@@ -117,8 +136,8 @@ class Front:
         cells = [[format_number(float(values[n])) for values in columns.values()] for n in rows]
         absent = [name for name in self.metrics if name not in columns]
         remarks = [f"{len(rows)} of {len(self)} rays"] * (len(rows) < len(self))
-        remarks += [f"also {', '.join(absent)}"] * bool(absent)
-        notes = [f"{'; '.join(remarks)}: `.to_frame()` has all"] if remarks else []
+        remarks += [f"without {', '.join(absent)}"] * bool(absent)
+        notes = [f"Shown: {', '.join(remarks)}. `.to_frame()` returns all."] if remarks else []
         return Grid(self._title(), list(columns), cells, notes)
 
     def __eq__(self, other: object) -> bool:

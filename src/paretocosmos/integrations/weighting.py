@@ -30,8 +30,13 @@ from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import Objective
 from paretocosmos.registry import Spec
 from paretocosmos.training.engine.gradients import LossGradients, find_head_modules
-from paretocosmos.training.engine.step import compute_group_losses, compute_weights, expand_rays
-from paretocosmos.training.loss_scales import STATE_KEY, compute_pulls
+from paretocosmos.training.engine.step import (
+    LOSS_SCALES,
+    compute_group_losses,
+    compute_weights,
+    expand_rays,
+)
+from paretocosmos.training.loss_scales import compute_pulls
 from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
 Ranks = Literal["differ", "agree"]
@@ -324,16 +329,16 @@ class LossWeighting:
                 detached = mean(detached)
             self._start_epoch(epoch, detached)
             state = {name: value.to(rays.device) for name, value in self.state.items()}
-            scales = state.pop(STATE_KEY, None)
+            scales = {name: value for name, value in state.items() if name == LOSS_SCALES}
             # a loss whose scale is not known yet is taken as it is
-            divisors = None if scales is None else torch.where(scales > 0, scales, 1.0)
+            state |= {name: torch.where(value > 0, value, 1.0) for name, value in scales.items()}
             gram = self._make_gram(losses, network)
             weights, after = compute_weights(
-                self.method, detached, rays, gram, state, divisors, rays_in_step=count
+                self.method, detached, rays, gram, state, rays_in_step=count
             )
             # weights are constants (a method may differentiate through `losses` to find them)
             total = (weights.detach() * losses).sum()
-        self.state = dict(after) | ({} if scales is None else {STATE_KEY: scales})
+        self.state = {**after, **scales}
         samples = sum(len(batch) for batch in batches)
         return WeightedBatch(total, losses.detach().mean(dim=0), passes[0].outputs, samples)
 
@@ -351,7 +356,7 @@ class LossWeighting:
     def _init_state(self) -> dict[str, Tensor]:
         """Return the state before the first batch: the method's, and no scales."""
         count = len(self.objectives)
-        scales = {STATE_KEY: torch.zeros(count)} if self.training.scale_losses else {}
+        scales = {LOSS_SCALES: torch.zeros(count)} if self.training.scale_losses else {}
         return {**self.method.init(count), **scales}
 
     def _update_scales(
@@ -368,10 +373,10 @@ class LossWeighting:
         stacked = torch.stack([norms, (norms > 0).float()])  # one reduction for both
         # the mean over the processes whose batch gives a scale, so that all have the same one
         norms, share = stacked if mean is None else mean(stacked)
-        before = self.state[STATE_KEY].to(norms)
+        before = self.state[LOSS_SCALES].to(norms)
         # a loss without a gradient in this batch waits for a later one; its share is 0 then
         scales = torch.where(before > 0, before, norms / share.clamp_min(1e-12))
-        self.state[STATE_KEY], self._scaled = scales, bool((scales > 0).all())
+        self.state[LOSS_SCALES], self._scaled = scales, bool((scales > 0).all())
 
     def _count_rays(self, batch: Batch) -> int:
         if self.rays_per_batch is not None:
@@ -413,7 +418,7 @@ class LossWeighting:
             for name, value in initial.items()
         }
         self.epoch = int(stored["epoch"])
-        self._scaled = STATE_KEY not in self.state or bool((self.state[STATE_KEY] > 0).all())
+        self._scaled = LOSS_SCALES not in self.state or bool((self.state[LOSS_SCALES] > 0).all())
 
 
 def to_float32(outputs: Any) -> Any:

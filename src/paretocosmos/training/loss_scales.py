@@ -12,9 +12,6 @@ from paretocosmos.problems import Problem, shares_of
 from paretocosmos.problems.streams import check_labels, get_label_range
 from paretocosmos.types import Outputs, Targets, first, map_tensors
 
-STATE_KEY = "loss_scales"
-"""The key of the loss scales in a checkpoint, beside the method's state."""
-
 # Enough for a gap between groups to have a direction, few enough to cost nothing.
 SAMPLES = 2048
 # The deviation of the noise on a fresh network's outputs, where some losses are flat: a gap where

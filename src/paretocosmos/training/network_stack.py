@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from paretocosmos.config.plan import Plan, find_third_party
 from paretocosmos.methods import Method
-from paretocosmos.nn.conditioning import TrainingTask, training_task
+from paretocosmos.nn.conditioning import training_task
 from paretocosmos.objectives import Objective
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.engine import (
@@ -24,7 +24,8 @@ from paretocosmos.training.engine import (
     make_step,
 )
 from paretocosmos.training.engine.optimizer import find_undecayed
-from paretocosmos.training.loss_scales import STATE_KEY, compute_loss_scales
+from paretocosmos.training.engine.step import LOSS_SCALES
+from paretocosmos.training.loss_scales import compute_loss_scales
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,8 @@ class NetworkStack:
 
     def saved_state(self, index: int) -> dict[str, Tensor]:
         """Return one network's state of the method and loss scales for checkpoints, as views."""
-        state = dict(self.state.method_state)
-        if self.state.loss_scales is not None:
-            state[STATE_KEY] = self.state.loss_scales
-        return {name: v[index] for name, v in state.items()} if self.networks > 1 else state
+        state = self.state.method_state
+        return {n: v[index] for n, v in state.items()} if self.networks > 1 else dict(state)
 
     def epoch(self, draws: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> Tensor:
         """Train for an epoch and return the groups' mean losses, ``[steps, networks, J]``."""
@@ -98,9 +97,11 @@ def make_network_stack(
     """
     plan, count = plans[0], len(networks)
     stacked, training = count > 1, plan.training
-    # before the networks are stacked: scales are those of each fresh network by itself
     tasks = [training_task(network, plan.problem.objectives) for network in networks]
-    loss_scales = _compute_scales(networks, tasks, plans)
+    # a task with a loss of its own has losses of one scale
+    scaled = training.scale_losses and tasks[0].fit is None
+    # before the networks are stacked: scales are those of each fresh network by itself
+    method_state = _init_method_state(networks, plans, scaled=scaled)
     networks = [task.network for task in tasks]
     model = networks[0]
     # rounded up: the last short batch of an epoch is a step, too
@@ -123,11 +124,10 @@ def make_network_stack(
         step=_make_step(model, tasks[0].objectives, plan, processes, stacked=stacked),
         parameters=parameters,
         optimizer=Optimizer(parameters, rule, stacked=stacked),
-        method_state=_init_method_state(plans),
+        method_state=method_state,
         source=source,
         batch_size=training.batch_size,
         rays_per_batch=training.rays_per_batch,
-        loss_scales=loss_scales,
         buffers=list(model.buffers()),
         third_party=[
             third_party
@@ -162,33 +162,21 @@ def _make_step(
     )
 
 
-def _init_method_state(plans: Sequence[Plan]) -> dict[str, Tensor]:
-    """Return the method's state before the first step, stacked for several networks."""
-    states = [plan.method.init(len(plan.problem.objectives)) for plan in plans]
-    return {
-        name: _join_networks([state[name] for state in states]).to(plans[0].device)
-        for name in states[0]
-    }
-
-
-def _compute_scales(
-    networks: Sequence[nn.Module], tasks: Sequence[TrainingTask], plans: Sequence[Plan]
-) -> Tensor | None:
-    """Compute the loss scales of every network; `None` if losses are not scaled."""
-    # a task with a loss of its own has losses of one scale
-    if tasks[0].fit is not None or not plans[0].training.scale_losses:
-        return None
-    scales = [
-        compute_loss_scales(network, plan.problem, seed=plan.seed)
-        for network, plan in zip(networks, plans, strict=True)
-    ]
-    return _join_networks(scales).to(plans[0].device)
-
-
-def _join_networks(tensors: Sequence[Tensor]) -> Tensor:
-    """Stack one tensor of each network; copy it if there is one network."""
+def _init_method_state(
+    networks: Sequence[nn.Module], plans: Sequence[Plan], *, scaled: bool
+) -> dict[str, Tensor]:
+    """Return the method's state and loss scales before the first step, stacked for several."""
+    states = []
+    for network, plan in zip(networks, plans, strict=True):
+        state = dict(plan.method.init(len(plan.problem.objectives)))
+        if scaled:
+            state[LOSS_SCALES] = compute_loss_scales(network, plan.problem, seed=plan.seed)
+        states.append(state)
+    device = plans[0].device
+    if len(states) > 1:
+        return {n: torch.stack([state[n] for state in states]).to(device) for n in states[0]}
     # a clone, since the stack changes its state in place
-    return torch.stack(list(tensors)) if len(tensors) > 1 else tensors[0].clone()
+    return {name: value.clone().to(device) for name, value in states[0].items()}
 
 
 def _stack_parameters(models: Sequence[nn.Module]) -> dict[str, Tensor]:

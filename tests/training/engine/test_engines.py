@@ -143,8 +143,8 @@ class Replayed:
 def no_cuda(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Lets `CudaGraphEngine` run without a GPU, its graphs replaced."""
     cuda = MagicMock(OutOfMemoryError=torch.cuda.OutOfMemoryError)  # streams, pools and the like
-    stand_ins = {"cuda": cuda, "_C": MagicMock()}
-    monkeypatch.setattr(cuda_graph, "torch", SimpleNamespace(**{**vars(torch), **stand_ins}))
+    monkeypatch.setattr(cuda_graph, "torch", SimpleNamespace(**{**vars(torch), "cuda": cuda}))
+    monkeypatch.setattr(cuda_graph, "release_workspaces", MagicMock())
     monkeypatch.setattr(cuda_graph, "CapturedSteps", Replayed)
     monkeypatch.setattr(Replayed, "made", 0)
     return monkeypatch

@@ -18,7 +18,6 @@ def _step(
     batch: Batch,
     rays: Tensor,
     state: State,
-    loss_scales: Tensor | None = None,
     /,
 ) -> StepResult:
     """Not a loss: sums that tell which samples and rays were seen."""

@@ -22,11 +22,10 @@ class TrainState:
         step: the pure step, as an engine runs it.
         parameters: by name, changed in place by the optimizer.
         optimizer: how they are updated, and its moments.
-        method_state: the method's, changed in place.
+        method_state: the method's and the losses' scales, changed in place.
         source: where batches come from, the same for all seeds.
         batch_size: samples per step and seed.
         rays_per_batch: rays per batch.
-        loss_scales: ``[..., J]``, by which losses are divided before they are weighted.
         buffers: what else a network may change during a step.
         third_party: what the step calls that is neither this package's nor torch's.
     """
@@ -38,7 +37,6 @@ class TrainState:
     source: BatchSource
     batch_size: int
     rays_per_batch: int
-    loss_scales: Tensor | None = None
     buffers: Sequence[Tensor] = ()
     third_party: Sequence[object] = ()
 
@@ -65,9 +63,7 @@ class TrainState:
         Returns:
             Its losses ``[..., G, J]``.
         """
-        losses, gradients, method_state = self.step(
-            self.parameters, batch, rays, self.method_state, self.loss_scales
-        )
+        losses, gradients, method_state = self.step(self.parameters, batch, rays, self.method_state)
         self.optimizer.update(gradients)
         for name, value in method_state.items():
             if value is not self.method_state[name]:
@@ -120,7 +116,6 @@ class EagerEngine:
                 state.source.batch_at(handle),
                 ray,
                 state.method_state,
-                state.loss_scales,
             )
             for handle, (_, ray) in zip(handles, (*pieces, *checks), strict=True)
         ]

@@ -23,6 +23,9 @@ from paretocosmos.training.engine.gradients import (
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, first, map_tensors
 
 Parameters = Mapping[str, Tensor]
+LOSS_SCALES = "loss_scales"
+"""The key of what losses are divided by, in a method's state and in checkpoints."""
+
 Prepare = Callable[[Inputs, torch.dtype], Inputs]
 # The second of the results is what a hypernetwork emitted, empty for other networks: `torch.vmap`
 # takes tuples of tensors, not `None`.
@@ -54,7 +57,6 @@ class Step(Protocol):
         batch: Batch,
         rays: Tensor,
         state: State,
-        loss_scales: Tensor | None = None,
         /,
     ) -> StepResult:
         """Compute one step.
@@ -63,8 +65,7 @@ class Step(Protocol):
             parameters: by name.
             batch: on the device.
             rays: ``[G, J]``.
-            state: the method's.
-            loss_scales: ``[J]``, by which losses are divided before they are weighted.
+            state: the method's, and with `LOSS_SCALES` what losses are divided by.
         """
 
 
@@ -111,7 +112,6 @@ def make_step(
         batch: Batch,
         rays: Tensor,
         state: State,
-        loss_scales: Tensor | None = None,
         /,
     ) -> StepResult:
         # leaves of a new graph: the step is pure, and gradients must not pile up in `.grad`
@@ -120,13 +120,13 @@ def make_step(
         # of the whole step, by which each micro-batch divides: their sum is then the mean
         rays_in_step = rays.shape[-2]
         if accumulate == 1:
-            losses, total, state = compute(leaves, batch, rays, state, loss_scales, rays_in_step)
+            losses, total, state = compute(leaves, batch, rays, state, rays_in_step)
         else:
             all_losses: list[Tensor] = []
             total = {}
             for micro_batch, micro_rays in _split_batch(batch, rays, accumulate, axis=int(stacked)):
                 losses, gradients, state = compute(
-                    leaves, micro_batch, micro_rays, state, loss_scales, rays_in_step
+                    leaves, micro_batch, micro_rays, state, rays_in_step
                 )
                 total = {n: total[n] + g for n, g in gradients.items()} if total else gradients
                 all_losses.append(losses)
@@ -153,8 +153,8 @@ def _make_gradients(
     stacked: bool,
     processes: Processes,
     tasks: Sequence[str],
-) -> Callable[[Parameters, Batch, Tensor, State, Tensor | None, int], StepResult]:
-    """Make the function of leaves, a micro-batch, its rays, state, scales and G to a result."""
+) -> Callable[[Parameters, Batch, Tensor, State, int], StepResult]:
+    """Make the function of leaves, a micro-batch, its rays, state and G to a result."""
     heads = find_head_modules(model, method)
     # processes draw rays of their own, so a hypernetwork emits other weights in each of them
     with_features = (
@@ -175,7 +175,6 @@ def _make_gradients(
         batch: Batch,
         rays: Tensor,
         state: State,
-        loss_scales: Tensor | None,
         rays_in_step: int,
     ) -> StepResult:
         with torch.enable_grad():
@@ -191,7 +190,7 @@ def _make_gradients(
             gradients = LossGradients(losses, leaves, heads, stacked=stacked)
         losses = losses.detach()  # weights are constants of the backward pass
         weights, state = compute_weights(
-            method, losses, rays, gradients.gram, state, loss_scales, rays_in_step=rays_in_step
+            method, losses, rays, gradients.gram, state, rays_in_step=rays_in_step
         )
         return StepResult(losses, gradients.weighted(weights), state)
 
@@ -284,7 +283,6 @@ def compute_weights(
     rays: Tensor,
     gram: Gram,
     state: State,
-    loss_scales: Tensor | None = None,
     *,
     rays_in_step: int,
 ) -> tuple[Tensor, State]:
@@ -295,25 +293,26 @@ def compute_weights(
         losses: ``[..., G, J]``, without gradient.
         rays: ``[..., G, J]``.
         gram: gives ``[..., G, J, J]`` if it is called.
-        state: the method's.
-        loss_scales: ``[..., J]``; the method weighs losses divided by them.
+        state: the method's; with `LOSS_SCALES` ``[..., J]`` it weighs losses divided by them.
         rays_in_step: rays in the whole step, of which these are some or all.
 
     Returns:
-        Weights ``[..., G, J]`` of the losses' type, and the method's next state.
+        Weights ``[..., G, J]`` of the losses' type, and the next state.
     """
-    if loss_scales is None:
+    if LOSS_SCALES not in state:
         weights, state = method.weights(losses, rays, gram, state)
     else:
-        scale = loss_scales.unsqueeze(-2)  # the same for all rays
+        own_state = {name: value for name, value in state.items() if name != LOSS_SCALES}
+        scales = state[LOSS_SCALES]
+        scale = scales.unsqueeze(-2)  # the same for all rays
 
         def scaled_gram() -> Tensor:
             # gradients of losses divided by s have inner products divided by s_i s_j
             return gram() / (scale.unsqueeze(-1) * scale.unsqueeze(-2))
 
-        weights, state = method.weights(losses / scale, rays, scaled_gram, state)
+        weights, state = method.weights(losses / scale, rays, scaled_gram, own_state)
         # by the chain rule, back from the scaled losses' weights to those of the losses
-        weights = weights / scale
+        weights, state = weights / scale, {**state, LOSS_SCALES: scales}
     weights = weights.to(losses.dtype)  # solvers may work in float64
     # the mean over rays, so that the step's size does not depend on their number
     return weights / rays_in_step if rays_in_step > 1 else weights, state

@@ -233,10 +233,9 @@ class TracedStep:
         batch: Batch,
         rays: Tensor,
         state: State,
-        loss_scales: Tensor | None = None,
         /,
     ) -> StepResult:
-        arguments = Arguments(parameters, batch, rays, state, loss_scales)
+        arguments = Arguments(parameters, batch, rays, state)
         replay = self._replays.get(_get_shapes(batch, rays))
         if replay is not None:
             with torch.inference_mode():  # the recording has the backward pass: no autograd
@@ -290,7 +289,6 @@ class TracedStep:
         batch: Batch,
         rays: Tensor,
         state: State,
-        loss_scales: Tensor | None = None,
         /,
     ) -> None:
         """Compare the trace with the eager step on samples and rays it was not made from.
@@ -298,7 +296,7 @@ class TracedStep:
         What Python decided while it was traced may have to be decided otherwise there. This package
         and torch decide nothing in it.
         """
-        arguments = Arguments(parameters, batch, rays, state, loss_scales)
+        arguments = Arguments(parameters, batch, rays, state)
         replay = self._replays.get(_get_shapes(batch, rays))
         if replay is None or not self._third_party:
             return
@@ -343,7 +341,6 @@ class Arguments(NamedTuple):
     batch: Batch
     rays: Tensor
     state: State
-    loss_scales: Tensor | None
 
     def flatten(self) -> list[Tensor]:
         """Return every tensor, in the order in which `rebuild` takes them."""
@@ -354,7 +351,6 @@ class Arguments(NamedTuple):
             *self.batch.targets.values(),
             self.rays,
             *self.state.values(),
-            *(() if self.loss_scales is None else (self.loss_scales,)),
         ]
 
     def rebuild(self, tensors: Iterable[Tensor]) -> "Arguments":
@@ -365,7 +361,6 @@ class Arguments(NamedTuple):
             Batch(_rebuild(self.batch.inputs, rest), _rebuild(self.batch.targets, rest)),
             next(rest),
             _rebuild(self.state, rest),
-            None if self.loss_scales is None else next(rest),
         )
 
 

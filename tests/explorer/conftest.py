@@ -1,6 +1,8 @@
 """Models of pages that nobody trained, and a browser to show them in."""
 
+import base64
 import dataclasses
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from paretocosmos.explorer import (
     Answers,
@@ -171,6 +174,14 @@ class Shown:
     def picture(self) -> str:
         """What the canvas under everything shows, as a PNG."""
         return str(self.page.evaluate("document.getElementById('base').toDataURL()"))
+
+    def count_pixels(self, canvas: str, colour: tuple[int, int, int]) -> int:
+        """How many opaque pixels of a canvas have a colour."""
+        url = self.page.evaluate(f"document.getElementById('{canvas}').toDataURL()")
+        with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as image:
+            pixels = np.asarray(image.convert("RGBA")).reshape(-1, 4).astype(int)
+        near = np.abs(pixels[:, :3] - np.array(colour)).max(axis=1) <= 2
+        return int((near & (pixels[:, 3] == 255)).sum())
 
     def luminance(self) -> float:
         """How light the paper is, from 0 to 1."""

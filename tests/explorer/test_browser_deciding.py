@@ -337,3 +337,70 @@ def test_a_far_point_does_not_rule_the_axes_and_fronts_zoom(show: Open) -> None:
     assert float(shown.page.locator(high).get_attribute("aria-valuemax")) > 30
     assert inner < 1
     assert "beyond" not in shown.text("#key")
+
+
+def test_one_answer_for_everybody_is_a_line(show: Open, make_page: MakePage) -> None:
+    shown = show(make_page())
+    shown.page.locator("#axis-x").select_option("accuracy")
+    shown.settle()
+    share = 100 / 180  # of the rows that are counted at the first ray, those of the larger class
+    assert f"one answer for everybody, right answers {100 * share:.1f} of 100" in shown.text("#key")
+    lowest = ".grip.below"
+    while float(shown.page.locator(lowest).get_attribute("aria-valuemin")) > share:
+        before = shown.picture()
+        shown.page.locator("#zoom-out").click()
+        shown.settle()
+        assert shown.picture() != before
+
+
+def test_points_within_the_intervals_of_the_choice_are_open(
+    show: Open, make_people_page: MakePage
+) -> None:
+    view = make_people_page()
+    answers = view.runs[0].answers
+    assert answers is not None
+    paper, shown_open = (251, 251, 250), []
+    for width in (0.0, 0.2):
+        front = view.runs[0].fronts[0]
+        ends = {
+            name: np.stack([column - width, column + width], axis=-1)
+            for name, column in zip(front.names, front.values.T, strict=True)
+        }
+        gaps = {"val": ends, "test": ends}
+        run = dataclasses.replace(view.runs[0], answers=dataclasses.replace(answers, gaps=gaps))
+        shown = show(dataclasses.replace(view, runs=[run]))
+        assert "within those of the choice" in shown.text("#key")
+        shown_open.append(shown.count_pixels("over", paper))
+    # only the choice itself, then a few of its neighbours
+    assert shown_open[1] > shown_open[0] + 20
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_a_choice_that_a_limit_moved_glides_to_its_place(
+    show: Open, make_people_page: MakePage, motion: str
+) -> None:
+    shown = show(make_people_page(), reduced_motion=motion)
+    moments = shown.page.evaluate(
+        """async () => {
+          const over = document.getElementById("over");
+          const frame = () => new Promise((done) => requestAnimationFrame(done));
+          const field = document.getElementById("add-bound");
+          field.value = "gap";
+          field.dispatchEvent(new Event("change"));
+          const number = document.querySelector(".chip input");
+          number.value = 20;
+          number.dispatchEvent(new Event("input"));
+          for (let at = 0; at < 3; at += 1) await frame();
+          const first = over.toDataURL();
+          await new Promise((done) => setTimeout(done, 700));
+          return [first, over.toDataURL()];
+        }"""
+    )
+    assert (moments[0] == moments[1]) == (motion == "reduce")
+
+
+def test_many_groups_are_all_counted_and_named_once(show: Open, make_people_page: MakePage) -> None:
+    view = make_people_page()
+    words = dataclasses.replace(view.words, groups=tuple(f"group {at}" for at in range(8)))
+    shown = show(dataclasses.replace(view, words=words))
+    assert "between 8 groups: more of one" in shown.text("#trade")

@@ -17,9 +17,19 @@ MakePage = Callable[..., PageModel]
 TWO = np.array([2.0, 2.0])
 
 
-def test_three_objectives_in_space(show: Open, make_page: MakePage) -> None:
+def test_three_objectives_on_two_axes_in_colours_and_in_space(
+    show: Open, make_page: MakePage
+) -> None:
     view = make_page(objectives=3, count=40)
     shown = show(view)
+    assert shown.page.locator("#axis-x").is_visible()
+    assert "the colour is third" in shown.page.locator("#over").get_attribute("aria-label")
+    best, worst = (0, 96, 154), (168, 58, 0)
+    assert shown.count_pixels("base", best) > 20
+    assert shown.count_pixels("base", worst) > 20
+    shown.page.get_by_role("radio", name="Space").check()
+    shown.settle()
+    assert shown.count_pixels("base", worst) == 0
     before = shown.picture()
     shown.drag("#over", 120, 30)
     turned = shown.picture()
@@ -50,9 +60,6 @@ def test_three_objectives_in_space(show: Open, make_page: MakePage) -> None:
     point = view.runs[0].fronts[0].choose(max={"third": bound})
     assert shown.ray() == pytest.approx(point.ray, abs=1e-4)
     assert "Evaluated" in shown.text("#point-state")
-    shown.page.get_by_role("radio", name="Two axes").check()
-    shown.settle()
-    assert shown.page.locator("#axis-x").is_visible()
 
 
 def test_four_objectives_side_by_side(show: Open, make_page: MakePage) -> None:

@@ -20,8 +20,8 @@ from paretocosmos.problems.tables import TableProblem, TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
 Counts = npt.NDArray[np.int64]
-# A page has room for the rates of this many groups or classes side by side.
-MAX_CELLS = 6
+# A page has room for the rates of this many groups, and of this many classes.
+MAX_GROUPS, MAX_CLASSES = 24, 6
 
 
 @dataclass(frozen=True)
@@ -133,11 +133,11 @@ def build_outcomes(
 ) -> tuple[Outcome, ...]:
     """Build the outcomes that a page counts, those that are traded first."""
     if isinstance(problem, TabularProblem):
-        outcomes = list(_build_group_outcomes(problem, groups[:MAX_CELLS]))
+        outcomes = list(_build_group_outcomes(problem, groups[:MAX_GROUPS]))
     elif len(readers) > 1:
         outcomes = [_build_task_outcome(problem.wording, readers)]
     else:
-        outcomes = list(_build_class_outcomes(problem.wording, readers[0], groups[:MAX_CELLS]))
+        outcomes = list(_build_class_outcomes(problem.wording, readers[0], groups[:MAX_GROUPS]))
     # the objectives by their own names and by the plainer ones the page uses
     traded = {*problem.names, *(problem.wording.instead.get(name) for name in problem.names)}
     if traded & {"deo", "equalized_odds"}:  # both contain the gap between true positive rates
@@ -189,13 +189,14 @@ def _build_group_outcomes(problem: TabularProblem, groups: Sequence[str]) -> Ite
         make_cells(f"of 100 {rest_of_group}, # are wrongly {predicted}", (0,), "positive"),
         larger=False,
     )
+    about = "about " if words.groups else ""
     # group 0: not a part of the gap between groups
     everybody = Cell("all", "# of 100 answers are wrong", 0, 0, (0, 1), "wrong")
     yield Outcome(
         "Wrong answers",
         "Of 100 answers, how many are wrong: those missed and those wrongly predicted.",
         "accuracy_gap",
-        (everybody, *make_cells("of 100 answers about WHO, # are wrong", (0, 1), "wrong")),
+        (everybody, *make_cells(f"of 100 answers {about}WHO, # are wrong", (0, 1), "wrong")),
         larger=False,
         lead=True,
     )
@@ -217,7 +218,7 @@ def _build_class_outcomes(
 ) -> Iterator[Outcome]:
     classes = reader.head.classes
     # rates of a hundred classes would say less than the one share of wrong answers
-    if len(classes) <= MAX_CELLS:
+    if len(classes) <= MAX_CLASSES:
         yield Outcome(
             "Found",
             "Of 100 rows of each class, how many are predicted as such.",

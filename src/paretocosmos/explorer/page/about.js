@@ -61,30 +61,10 @@ const showCaveats = () => {
   $("caveats-list").replaceChildren(...caveats.map((caveat) => make("li", {}, caveat)));
 };
 
-const brief = (value) => (isNumber(value) && String(value).length > 10 && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value);
-const leaves = (value, path) => {
-  if (Array.isArray(value) && !value.some(isGroup)) return [[path, value.map((one) => String(brief(one))).join(", ") || "none"]];
-  if (isGroup(value)) {
-    const label = (key) => (Array.isArray(value) ? String(Number(key) + 1) : nice(key));
-    const inner = Object.entries(value).flatMap(([key, one]) => leaves(one, path ? `${path} › ${label(key)}` : label(key)));
-    return inner.length ? inner : path ? [[path, "none"]] : [];
-  }
-  if (value === null || value === undefined) return [[path, DASH]];
-  if (typeof value === "boolean") return [[path, value ? "yes" : "no"]];
-  return [[path, String(brief(value))]];
-};
 const showConfiguration = () => {
   if (!$("configuration").open) return;
-  const groups = [["run", []]];
-  for (const [key, value] of Object.entries(active().record)) {
-    if (["evaluations", "caveats", "findings", "by_objective"].includes(key)) continue;
-    if (key === "fixed_rays" && active().networks) continue; // the networks have them
-    if (isGroup(value) && !Array.isArray(value)) groups.push([nice(key), leaves(value, "")]);
-    else groups[0][1].push(...leaves(value, nice(key)));
-  }
-  const shown = groups.filter(([, entries]) => entries.length).map(([name, entries]) => make("div", { class: "group" }, make("h3", {}, name),
-    make("table", {}, make("tbody", {}, ...entries.map(([key, text]) => make("tr", {}, make("th", { scope: "row" }, key), make("td", {}, text)))))));
-  $("configuration-body").replaceChildren(...(shown.length ? shown : [make("p", { class: "quiet" }, "Nothing was recorded.")]));
+  const left = ["evaluations", "caveats", "findings", "by_objective"];
+  say($("configuration-body"), JSON.stringify(Object.fromEntries(Object.entries(active().record).filter(([key]) => !left.includes(key))), null, 1));
 };
 on("run", showFacts);
 on("run", showCaveats);

@@ -13,7 +13,10 @@ const drawBase = () => {
   placeHandles();
   drawOver();
 };
-const drawOver = () => view().over(prepared($("over"), ...size), ...size);
+const drawOver = () => {
+  view().over(prepared($("over"), ...size), ...size);
+  if (isGliding()) requestAnimationFrame(drawOver);
+};
 
 // ---- bounds as handles on the axes ----
 const grips = new Map();
@@ -155,7 +158,7 @@ const listenToPointer = () => {
   });
 };
 const describe = () => {
-  const kinds = { plane: `${labelOf(state.y)} against ${labelOf(state.x)}`, space: `${names.map(labelOf).join(", ")} in three dimensions; arrow keys turn it`, lines: `${names.map(labelOf).join(", ")} side by side` };
+  const kinds = { plane: `${labelOf(state.y)} against ${labelOf(state.x)}${thirdName() ? `; the colour is ${labelOf(thirdName())}` : ""}`, space: `${names.map(labelOf).join(", ")} in three dimensions; arrow keys turn it`, lines: `${names.map(labelOf).join(", ")} side by side` };
   const over = $("over");
   over.setAttribute("aria-label", `The front on ${state.split} data: ${kinds[state.view]}. ${visible().map((run) => `${run.label}: ${shownFront(run).count} points`).join("; ")}.`);
   over.setAttribute("role", state.view === "space" ? "application" : "img");
@@ -181,7 +184,7 @@ const setUpChart = () => {
     options($(`axis-${key}`), byPlainness.map((name) => [name, capital(labelOf(name))]), state[key]);
     $(`axis-${key}`).addEventListener("change", (event) => { state[key] = event.target.value; [state.zoom, state.centre] = [0, null]; changed("view"); });
   }
-  const kinds = J === 2 ? ["plane"] : J === 3 ? ["space", "plane", "lines"] : ["lines", "plane"];
+  const kinds = J === 2 ? ["plane"] : J === 3 ? ["plane", "space", "lines"] : ["lines", "plane"];
   segments("view", kinds.map((kind) => [kind, { plane: "Two axes", space: "Space", lines: "All axes" }[kind]]), state.view, (kind) => {
     state.view = kind;
     $("axes").hidden = kind !== "plane";

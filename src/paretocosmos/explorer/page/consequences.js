@@ -39,11 +39,27 @@ const gapEnds = (run, ray, split, name) => {
 const endsOf = (run, split, name) => {
   const gaps = run.answers?.gaps[split] ?? {};
   if (Object.hasOwn(gaps, name)) return (k) => [gaps[name][2 * k], gaps[name][2 * k + 1]];
-  const wrong = words.outcomes.flatMap((outcome) => outcome.cells).findIndex((cell) => cell.counted === "wrong" && !cell.group);
   const shares = run.answers?.shares[split];
-  if (!shares || wrong < 0 || page.heads.length > 1 || !["misclassification", "accuracy"].includes(name)) return null;
+  const wrong = wrongCell(name);
+  if (!shares || wrong < 0) return null;
   const at = (k) => 3 * (wrong * run.answers.counted.count + k);
-  return name === "accuracy" ? (k) => [1 - shares[at(k) + 2], 1 - shares[at(k) + 1]] : (k) => [shares[at(k) + 1], shares[at(k) + 2]];
+  return name === "misclassification" ? (k) => [shares[at(k) + 1], shares[at(k) + 2]] : (k) => [1 - shares[at(k) + 2], 1 - shares[at(k) + 1]];
+};
+// Where the wrong answers of everybody are counted that a metric tells of; those of several heads come in their order.
+const wrongCell = (name) => {
+  const cells = words.outcomes.flatMap((outcome) => outcome.cells);
+  if (page.heads.length < 2) return ["misclassification", "accuracy"].includes(name) ? cells.findIndex((cell) => cell.counted === "wrong" && !cell.group) : -1;
+  const head = page.heads.findIndex((one) => name === `accuracy_${one.name}`);
+  return cells[head]?.counted === "wrong" ? head : -1;
+};
+// A share that one answer for everybody would have: the one that is right most often.
+const constantAt = (name, split) => {
+  const counts = active().answers?.confusion[split]?.[0];
+  if (!counts || page.heads.length > 1 || !["misclassification", "accuracy"].includes(name)) return NaN;
+  const C = page.heads[0].classes.length;
+  const sizes = Array.from({ length: C }, (_, row) => counts.subarray(row * C, (row + 1) * C).reduce((sum, one) => sum + one, 0));
+  const right = Math.max(...sizes) / sizes.reduce((sum, one) => sum + one, 0);
+  return name === "accuracy" ? right : 1 - right;
 };
 // The gap of an outcome: the metric where the front has it, else between the groups that are shown.
 const gapOf = (outcome, run, ray, split) => {
@@ -109,7 +125,7 @@ const buildOutcomes = () => {
     const gap = make("span", { class: "gap" });
     const cells = outcome.cells.map((cell) => {
       const parts = { range: make("i", { class: "range" }), free: make("s", { class: "free" }), dot: make("b", { class: "dot" }), A: make("em", { class: "pin" }, "A"), B: make("em", { class: "pin" }, "B"), value: make("span", { class: "value" }), ends: make("span", { class: "ends-of" }) };
-      const node = make("div", { class: "cell" }, make("span", { class: "who" }, cell.who), make("span", { class: "track", "aria-hidden": "true" }, parts.range, parts.free, parts.A, parts.B, parts.dot), parts.value, parts.ends);
+      const node = make("div", { class: "cell" }, make("span", { class: "who", title: cell.who }, cell.who), make("span", { class: "track", "aria-hidden": "true" }, parts.range, parts.free, parts.A, parts.B, parts.dot), parts.value, parts.ends);
       return { cell, node, ...parts };
     });
     const scale = !isShare(outcome) ? span.map(plain) : span.map((one) => fixed(100 * one, 0));

@@ -2,7 +2,7 @@
 const listing = (texts, last) => (texts.length < 2 ? texts.join("") : `${texts.slice(0, -1).join(", ")} ${last} ${texts[texts.length - 1]}`);
 const showTrade = () => {
   if (!words.groups.length) say($("consequences-title"), "What the choice does");
-  const between = words.groups.length && traded.some((name) => /\bgap|difference/.test(labelOf(name))) ? ` between ${listing(words.groups, "and")}` : "";
+  const between = words.groups.length && traded.some((name) => /\bgap|difference/.test(labelOf(name))) ? ` between ${words.groups.length > MOST_SAID ? `${words.groups.length} groups` : listing(words.groups, "and")}` : "";
   say($("trade"), `The choice is between ${listing(names.map((_, j) => wishOf(j)), "and")}${between}: more of one costs some of the other${J > 2 ? "s" : ""}.`);
 };
 // The best choice without any limit, which everything is compared with.

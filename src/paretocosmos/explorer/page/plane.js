@@ -70,6 +70,57 @@ const plane = (() => {
     context.fill();
     context.restore();
   };
+  // One answer for everybody is a line, whatever its gap: what lies beyond it is worth nothing.
+  const drawConstant = (context, name, across) => {
+    const value = constantAt(name, state.split);
+    const [low, high] = across ? dx : dy;
+    if (!(value > low && value < high)) return;
+    const ends = across ? [sx(value), box.top, sx(value), box.bottom] : [box.left, sy(value), box.right, sy(value)];
+    line(context, ...ends, paint.ink, [6, 4]);
+    const rightOf = across && sx(value) < (box.left + box.right) / 2;
+    write(context, "one answer for everybody", across ? sx(value) + (rightOf ? 6 : -6) : box.right - 4, across ? box.top + 12 : sy(value) - 6, { align: rightOf ? "left" : "right" });
+  };
+  // The choice with its intervals, and the points within them, as one.
+  const drawNoise = (context, run) => {
+    if (!run.answers || run.networks) return;
+    const mix = mixture(run.answers.counted, drawnRay(), false);
+    const sides = [[state.x, sx], [state.y, sy]].map(([name, scale]) => [name, scale, endsOf(run, state.split, name)]);
+    if (!sides.some(([, , ends]) => ends)) return;
+    const [[x, across], [y, up]] = sides.map(([name, scale, ends]) => {
+      const [low, high] = [0, 1].map((end) => scale(ends ? mix.reduce((sum, [k, weight]) => sum + weight * ends(k)[end], 0) : valueAt(run, drawnRay(), state.split, name)));
+      return [(low + high) / 2, Math.max(Math.abs(high - low) / 2, THINNEST)];
+    });
+    if (![x, y, across, up].every(Number.isFinite)) return;
+    context.save();
+    context.beginPath();
+    context.rect(box.left, box.top, box.right - box.left, box.bottom - box.top);
+    context.clip();
+    context.beginPath();
+    context.ellipse(x, y, across, up, 0, 0, 2 * Math.PI);
+    context.strokeStyle = colourOf(run);
+    context.lineWidth = 1;
+    context.stroke();
+    context.beginPath();
+    for (let place = 0; place < shownFront(run).count; place += 1) {
+      const where = at(run, place);
+      if (where && ((where[0] - x) / across) ** 2 + ((where[1] - y) / up) ** 2 <= 1) addMark(context, shapeOf(run), ...where, 2.2);
+    }
+    context.fillStyle = paint.paper;
+    context.fill();
+    context.restore();
+  };
+  // The colours of the third objective, with its ends.
+  const drawScale = (context, width) => {
+    const name = thirdName();
+    const ends = thirdEnds().map((value) => bare(name, value));
+    const from = width - 14 - 14 * STEPS - context.measureText(ends[1]).width - 6;
+    write(context, `${labelOf(name)} ${ends[0]}`, from - 6, 14, { align: "right" });
+    write(context, ends[1], width - 14, 14, { align: "right" });
+    for (let step = 0; step < STEPS; step += 1) {
+      context.fillStyle = colourAt(step);
+      context.fillRect(from + 14 * step, 4, 14, 12);
+    }
+  };
   // What lies beyond the axes is an arrow at the border.
   const drawOutside = (context) => {
     for (const run of inOrder()) {
@@ -105,7 +156,8 @@ const plane = (() => {
       line(context, box.left, box.bottom + 0.5, box.right, box.bottom + 0.5, paint.muted);
       line(context, box.left - 0.5, box.top, box.left - 0.5, box.bottom, paint.muted);
       const title = (name) => [capital(labelled(name)) + (unitOf(name) ? ` (${unitOf(name)})` : ""), better(name)].filter(Boolean).join(", ");
-      write(context, title(state.y), 0, 14, { colour: paint.ink, size: 13, room: width });
+      write(context, title(state.y), 0, 14, { colour: paint.ink, size: 13, room: thirdName() ? width / 2 : width });
+      if (thirdName()) drawScale(context, width);
       write(context, title(state.x), box.right, height - 6, { align: "right", colour: paint.ink, size: 13, room: width });
       context.save();
       context.beginPath();
@@ -126,12 +178,15 @@ const plane = (() => {
           context.globalAlpha = 1;
         }
       }
+      drawConstant(context, state.x, true);
+      if (state.y !== state.x) drawConstant(context, state.y, false);
       drawPoints(context, (run, place) => { const where = at(run, place); return where && inside(where) ? where : null; });
       context.restore();
       drawOutside(context);
     },
     over(context) {
-      const own = mixed(active(), mixOf(active(), state.split));
+      drawNoise(context, active());
+      const own = mixed(active(), mixOf(active(), state.split, drawnRay()));
       if (own && inside(own)) {
         line(context, own[0], own[1], own[0], box.bottom, paint.ink, [1, 4]);
         line(context, box.left, own[1], own[0], own[1], paint.ink, [1, 4]);

@@ -7,7 +7,7 @@ let paint = {};
 const readColours = () => {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
-  paint = Object.fromEntries(["paper", "ink", "quiet", "line", "grid", "accent", "muted"].map((name) => [name, of(name)]));
+  paint = Object.fromEntries(["paper", "ink", "quiet", "line", "grid", "accent", "amiss", "muted"].map((name) => [name, of(name)]));
   paint.runs = Array.from({ length: COLOURS }, (_, at) => of(`run-${at}`));
   paint.sans = style.getPropertyValue("--sans").trim();
 };
@@ -93,19 +93,31 @@ const drawPins = (context, place) => {
   }
 };
 
+// Of three objectives, two are the axes and the third is the colour, in so many steps.
+const STEPS = 5;
+const thirdName = () => (J === 3 && state.view === "plane" ? traded.find((name) => name !== state.x && name !== state.y) : undefined);
+const colourAt = (step) => `color-mix(in oklab, ${paint.amiss} ${(100 * step) / (STEPS - 1)}%, ${paint.accent})`;
+const thirdEnds = () => {
+  const values = visible().flatMap((run) => Array.from(shownFront(run).columns[thirdName()])).filter(isNumber);
+  return [Math.min(...values), Math.max(...values)];
+};
+const stepOf = (value, [low, high]) => (high > low && isNumber(value) ? Math.round((STEPS - 1) * clamp((value - low) / (high - low), 0, 1)) : 0);
 // Points of all shown runs, those of the active one on top: `place(run, at)` says where, or null.
 const ALPHA = { grey: 0.5, dominated: 0.32, constant: 0.9, good: 1 };
 const drawPoints = (context, place) => {
+  const third = thirdName();
+  const ends = third && thirdEnds();
   for (const run of inOrder()) {
     const front = shownFront(run);
     const looks = { grey: [], dominated: [], constant: [], good: [] };
     for (let at = 0; at < front.count; at += 1) {
       const where = place(run, at);
-      if (where) looks[!isKept(run, at) ? "grey" : front.constant[at] ? "constant" : front.dominated[at] ? "dominated" : "good"].push(where);
+      const step = third ? stepOf(front.columns[third][at], ends) : 0;
+      if (where) (looks[!isKept(run, at) ? "grey" : front.constant[at] ? "constant" : front.dominated[at] ? "dominated" : "good"][step] ??= []).push(where);
     }
-    for (const [look, points] of Object.entries(looks)) {
-      context.globalAlpha = ALPHA[look] * (run.index === state.run ? 1 : 0.75);
-      context.fillStyle = look === "grey" ? paint.muted : colourOf(run);
+    for (const [look, points, step] of Object.entries(looks).flatMap(([key, steps]) => steps.map((points, step) => [key, points, step]))) {
+      context.globalAlpha = third ? 1 : ALPHA[look] * (run.index === state.run ? 1 : 0.75);
+      context.fillStyle = look === "grey" ? paint.muted : third ? colourAt(step) : colourOf(run);
       if (front.count > 300) drawSpecks(context, points);
       else drawMarks(context, run, look, points, front.count > 60 ? 3.4 : 4.6);
     }
@@ -139,14 +151,14 @@ const drawSpecks = (context, points) => {
 // The chosen point of every shown run: a full ring where it was evaluated, a broken one between rays.
 const drawChosen = (context, place) => {
   for (const run of inOrder()) {
-    const mix = mixOf(run, state.split);
+    const mix = mixOf(run, state.split, drawnRay());
     const where = place(run, mix);
     if (!where) continue;
     const own = run.index === state.run;
     const [x, y] = where;
     context.beginPath();
     addMark(context, shapeOf(run), x, y, own ? 6 : 4.5);
-    context.fillStyle = colourOf(run);
+    context.fillStyle = thirdName() ? colourAt(stepOf(blend(shownFront(run).columns[thirdName()], mix), thirdEnds())) : colourOf(run);
     context.strokeStyle = paint.paper;
     context.lineWidth = 2;
     context.stroke();

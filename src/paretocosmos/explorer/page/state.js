@@ -15,7 +15,7 @@ const state = {
   asked: "", // the answers that led to the choice
   shown: runs.map(() => true),
   split: choosingSplit,
-  view: J === 2 ? "plane" : J === 3 ? "space" : "lines",
+  view: J <= 3 ? "plane" : "lines",
   x: traded[0],
   y: traded[1] ?? traded[0],
   zoom: 0,
@@ -36,7 +36,15 @@ const chosenFrom = () => active().front(choosingSplit);
 const visible = () => runs.filter((run) => state.shown[run.index]);
 // The active run is drawn last, on top.
 const inOrder = () => visible().sort((a, b) => (a.index === state.run) - (b.index === state.run));
-const mixOf = (run, split) => mixture(run.front(split), state.ray, run.networks > 0);
+const mixOf = (run, split, ray = state.ray) => mixture(run.front(split), ray, run.networks > 0);
+// In the picture, a choice that a limit moved glides to its place, so that the eye can follow.
+const GLIDE = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 350; // milliseconds
+const glide = { from: [], began: -Infinity };
+const isGliding = () => performance.now() - glide.began < GLIDE;
+const drawnRay = () => {
+  const left = isGliding() ? (1 - (performance.now() - glide.began) / GLIDE) ** 2 : 0;
+  return left ? state.ray.map((one, j) => one + left * (glide.from[j] - one)) : state.ray;
+};
 const hasBounds = () => Object.keys(state.max).length + Object.keys(state.min).length > 0;
 // What "best" means where nothing was said: the first objective without a bound, in plain numbers.
 const isFree = (name) => boundOf(name) === undefined && boundOf(plainOf(name)) === undefined;
@@ -69,6 +77,7 @@ const refresh = () => {
 };
 
 const setRay = (ray, byBounds = false, asked = "") => {
+  Object.assign(glide, { from: drawnRay(), began: byBounds ? performance.now() : -Infinity });
   state.ray = onSimplex(ray);
   state.asked = asked;
   state.touched = true;

@@ -13,7 +13,7 @@ const towardsBest = (run, x, y) => {
 };
 const windowOf = (x, y) => {
   const every = [domainFor(x), domainFor(y)];
-  if (state.zoom < 0) return every;
+  if (state.zoom < 0) return [x, y].map((name) => domainOf([...visible().map((run) => shownFront(run).columns[name]), [constantAt(name, state.split)]]));
   if (state.zoom > 0 && state.centre) {
     return aroundFronts(x, y, every).map(([low, high], j) => {
       const half = (high - low) / 2 ** (state.zoom + 1);
@@ -54,6 +54,8 @@ const lookBeyond = () => {
   return seenBeyond.found;
 };
 const showKey = () => {
+  const inPlane = state.view === "plane";
+  const wrong = inPlane ? [state.x, state.y].filter((name) => isNumber(constantAt(name, state.split)))[0] : undefined;
   const beyond = lookBeyond();
   $("zoom").hidden = state.view !== "plane";
   $("zoom-in").disabled = state.zoom >= MOST_ZOOM;
@@ -63,7 +65,7 @@ const showKey = () => {
     for (let at = 0; at < front.count; at += 1) if (!isKept(run, at) ? k === 2 : front.constant[at] ? k === 1 : front.dominated[at] ? k === 0 : false) return true;
     return false;
   }));
-  const said = [state.view === "plane" && plane.band() && "Shaded: how far a point may be off, by its 95 % intervals.", pale && "Pale: another choice of the same run is no worse in anything and better in something.", hollow && "Hollow: everybody gets the same answer.", grey && "Grey: breaks your limit.",
+  const said = [inPlane && "Drag along the points to choose.", inPlane && plane.band() && "Shaded: how far a point may be off, by its 95 % intervals. Open points lie within those of the choice, in the ellipse.", wrong && `Dashed: one answer for everybody, ${labelOf(wrong)} ${inUnits(wrong, constantAt(wrong, state.split))}${state.zoom < 0 ? "" : "; zoom out where it is not in sight"}.`, pale && "Pale: another choice of the same run is no worse in anything and better in something.", hollow && "Hollow: everybody gets the same answer.", grey && "Grey: breaks your limit.",
     beyond.length && `Arrows: ${beyond.map(([run, count]) => `${count} of ${run.label}`).join(", ")} beyond the picture${state.zoom === 0 ? "; zoom out to see" : ""}.`];
   say($("key"), said.filter(Boolean).join(" "));
 };

@@ -16,7 +16,6 @@ from torch import nn
 
 import paretocosmos
 from paretocosmos.export import Exported, export
-from paretocosmos.export.card import escape_markdown, format_code_block, format_table
 from paretocosmos.nn.conditioning import Concat
 from paretocosmos.problems.tables import Table
 from paretocosmos.runs import Run
@@ -41,26 +40,17 @@ def text_of(rendered: str) -> str:
     return html.unescape(re.sub(r"<[^>]*>", "", rendered)).strip()
 
 
-@pytest.mark.parametrize("name", EVIL)
-def test_names_mean_themselves(name: str) -> None:
-    """A reader of Markdown gives back the text, and no element but the paragraph it is in."""
-    rendered = RENDER.render(escape_markdown(name))
-    assert text_of(rendered) == " ".join(name.split())
-    assert re.findall(r"<(\w+)", rendered) == ["p"]
-
-
-@pytest.mark.parametrize("name", EVIL)
-def test_tables_keep_their_columns(name: str) -> None:
-    rendered = RENDER.render(format_table(("first", name), [(name, "last"), ("x", "y")]))
-    assert rendered.count("<th") - rendered.count("<thead") == 2
-    cells = [text_of(cell) for cell in re.findall(r"<td.*?</td>", rendered, re.DOTALL)]
-    assert cells == [" ".join(name.split()), "last", "x", "y"]
-
-
-def test_code_cannot_end_its_fence() -> None:
-    inside = "text = '````'\n```\n"
-    (block,) = [token for token in RENDER.parse(format_code_block(inside)) if token.type == "fence"]
-    assert block.content == inside
+def test_names_cannot_break_a_card(run_of: Callable[..., Run]) -> None:
+    """A reader of Markdown gives back columns and categories, and the code in its fence."""
+    frame = pd.DataFrame({name: [0.0, 1.0] for name in EVIL} | {"kind": ["```` fence", "b"]})
+    table = Table.fit(frame)
+    network = Concat(nn.Linear(len(table.features), 1), 2)
+    card = export(run_of(network, table=table), format="torch").card
+    columns = RENDER.render(card.read_text()).split(">Columns<")[1].split("</table>")[0]
+    cells = [text_of(cell) for cell in re.findall(r"<td.*?</td>", columns, re.DOTALL)]
+    assert cells[1::3] == [*(" ".join(name.split()) for name in EVIL), "kind"]
+    assert set(re.findall(r"<(\w+)", columns.split("<tbody>")[1])) <= {"tr", "td"}
+    compile(snippet(card), "usage", "exec")
 
 
 def snippet(card: Path) -> str:

@@ -211,12 +211,6 @@ def test_nothing_is_said_on_the_terminal(trained: Run, tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_a_folder_that_cannot_be_made_is_told_first(trained: Run, tmp_path: Path) -> None:
-    (tmp_path / "a_file").touch()
-    with pytest.raises(RunError, match="cannot use"):
-        export(trained, out=tmp_path / "a_file" / "model.onnx")
-
-
 def test_no_folder_is_left_where_nothing_was_exported(
     trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -260,16 +260,6 @@ def test_a_resumed_training_ends_with_the_same_bits(
     assert method != "epo" or whole.weighting.state_dict()["state"]["steps"] == 32
 
 
-def test_another_seed_draws_other_rays() -> None:
-    ends = []
-    for seed in (5, 5, 6):
-        module = _module(seed=seed)
-        _trainer(max_steps=2).fit(module, _loader(_data()))
-        ends.append(torch.cat([p.detach().flatten() for p in module.parameters()]))
-    assert torch.equal(ends[0], ends[1])
-    assert not torch.equal(ends[0], ends[2])
-
-
 def test_in_half_precision_the_network_is_and_the_losses_are_not() -> None:
     class Seen(Cosmos):
         def weights(self, losses: Tensor, *given: Any) -> Any:
@@ -287,29 +277,6 @@ def test_in_half_precision_the_network_is_and_the_losses_are_not() -> None:
     logged = float(trainer.callback_metrics["val_hypervolume"])
     assert logged == pytest.approx(hypervolume(front), rel=1e-5)
     assert np.ptp(front.values, axis=0).min() > 2
-
-
-KINDS: dict[str, Callable[[Batch], Any]] = {
-    "batch": lambda whole: whole,
-    "mapping of targets": lambda whole: (whole.inputs, whole.targets),
-    "in order": lambda whole: [whole.inputs, *whole.targets.values()],
-    "columns": lambda whole: {"input": whole.inputs, **whole.targets},
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_batch_trains_the_same(kind: str) -> None:
-    ends = []
-    for given in (KINDS[kind], KINDS["in order"]):
-        module = _module()
-        loader = _as_they_are([given(_data(60, seed)) for seed in (1, 2)])
-        trainer = _trainer(max_epochs=1)
-        trainer.fit(module, loader, loader)
-        ends.append(module)
-    for found, expected in zip(ends[0].parameters(), ends[1].parameters(), strict=True):
-        assert torch.equal(found, expected)
-    front = ends[0].front([KINDS[kind](_data(60))], rays=3)
-    assert front.values.shape == (3, 2)
 
 
 DataModule: Any = lightning.LightningDataModule
@@ -336,26 +303,9 @@ def test_a_front_of_a_data_module(split: str, seed: int) -> None:
     assert front == module.front(_loader(_data(40, seed)), split=split)
 
 
-def test_a_network_in_half_precision_has_a_front() -> None:
-    module, whole = _module(), _module()
-    found = module.to(torch.bfloat16).front(_loader(_data(40)), rays=5)
-    expected = whole.front(_loader(_data(40)), rays=5)
-    assert found != expected
-    np.testing.assert_allclose(found.values, expected.values, rtol=0.05)
-
-
 def test_what_cannot_work_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"`forward\(inputs, ray\)`.*Sequential"):
         ParetoModule(nn.Sequential(nn.Linear(3, 1)), OBJECTIVES, reference=REFERENCE)
-    with pytest.raises(ConfigurationError, match="at least two, found 1"):
-        ParetoModule(_model(), OBJECTIVES[:1], reference=REFERENCE[:1])
-    with pytest.raises(ConfigurationError, match=r"`pareto_mtl`.*per ray"):
-        _module(method="pareto_mtl")
-    with pytest.raises(ConfigurationError, match=r"finite.*per objective.* 2"):
-        _module(reference=(2.0,))
-    lacking = _as_they_are([(torch.ones(4, 3), {"a": torch.ones(4, 1)})])
-    with pytest.raises(DataError, match="target `b`, found `a`"):
-        _trainer(max_steps=1).fit(_module(), lacking)
     loader = _loader(_data(64))
     with pytest.raises(ConfigurationError, match="one loader, found several"):
         _trainer(max_steps=1).validate(_module(), [loader, loader], verbose=False)

@@ -291,45 +291,6 @@ def test_in_half_precision_the_network_is_and_the_losses_are_not(tmp_path: Path)
     assert np.ptp(trainer.front(_samples(_data(64, 1))).values, axis=0).min() > 0.3
 
 
-class TwoHeads(nn.Module):
-    """A language model with two heads, as one writes it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        sizes = {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 24, "vocab_size": WORDS}
-        config = transformers.DistilBertConfig(max_position_embeddings=LENGTH, **sizes)
-        self.body = transformers.DistilBertModel(config)
-        self.label, self.tone = nn.Linear(16, 2), nn.Linear(16, 3)
-        self.heads = ("label", "tone")
-
-    def forward(self, input_ids: Tensor) -> dict[str, Tensor]:
-        read = self.body(input_ids=input_ids).last_hidden_state[:, 0]
-        return {"label": self.label(read), "tone": self.tone(read)}
-
-
-def test_columns_are_inputs_or_targets_and_labels_is_label(tmp_path: Path) -> None:
-    # the Trainer's own collator makes `labels` of `label`
-    rows = [
-        {"input_ids": words, "label": int(words[0] % 2), "tone": int(words[1] % 3)}
-        for words in (row["input_ids"] for row in _samples(_data(64)))
-    ]
-    objectives = [
-        CrossEntropy(name="sense", output="label"),
-        CrossEntropy(name="tone", output="tone", target="tone"),
-    ]
-    trainer = _trainer(
-        tmp_path,
-        condition(TwoHeads(), 2, how="film"),
-        objectives=objectives,
-        max_steps=3,
-        train_dataset=rows,
-        eval_dataset=rows,
-        rays_per_batch=4,
-    )
-    trainer.train()
-    assert {"eval_hypervolume", "eval_sense", "eval_tone"} <= trainer.evaluate().keys()
-
-
 class Greedy(nn.Module):
     """Takes whatever it is given, by which a Trainer knows networks that scale their own loss."""
 
@@ -385,12 +346,6 @@ def test_what_cannot_work_is_refused(tmp_path: Path) -> None:
     plain: Any = _model()
     with pytest.raises(ConfigurationError, match="found DistilBertForSequenceClassification"):
         _trainer(tmp_path, plain.backbone)
-    with pytest.raises(ConfigurationError, match="at least two, found 0"):
-        _trainer(tmp_path, objectives=[])
-    with pytest.raises(ConfigurationError, match="at least two, found 1"):
-        _trainer(tmp_path, objectives=OBJECTIVES[:1])
-    with pytest.raises(ConfigurationError, match=r"`single_task`.*per ray"):
-        _trainer(tmp_path, method="single_task")
     with pytest.raises(ConfigurationError, match=r"`gradient_checkpointing`.*Sequential"):
         _trainer(
             tmp_path,

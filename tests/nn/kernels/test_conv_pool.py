@@ -6,25 +6,24 @@ interpreter; on a CUDA machine the same tests run the compiled kernels.
 """
 
 import importlib.util
-import os
 from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.nn.kernels.oracle import (
+    DEVICE,
+    close,
+    compare,
+    doubled,
+    leaves,
+    needs_triton,
+)
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.kernels import can_fuse_conv_pool, conv_pool, fused
-
-TRITON = importlib.util.find_spec("triton") is not None
-INTERPRETED = TRITON and os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cuda" if torch.cuda.is_available() and not INTERPRETED else "cpu"
-needs_triton = pytest.mark.skipif(
-    not (INTERPRETED or (TRITON and DEVICE == "cuda")),
-    reason="needs Triton, and a CUDA device or TRITON_INTERPRET=1",
-)
 
 # B, C, O, H, W, K, G (0: no term); seeds are added where they matter
 SHAPES = [
@@ -65,38 +64,6 @@ def draw(
     assert moved[0] is not None
     moved[0].requires_grad_(grad_x)
     return moved
-
-
-def doubled(tensors: list[Tensor | None]) -> list[Tensor | None]:
-    return [
-        None if t is None else t.detach().double().requires_grad_(t.requires_grad) for t in tensors
-    ]
-
-
-def leaves(tensors: list[Tensor | None]) -> list[Tensor]:
-    return [t for t in tensors if t is not None and t.requires_grad]
-
-
-def close(mine: Tensor, reference: Tensor) -> None:
-    assert mine.shape == reference.shape
-    assert mine.dtype == torch.float32
-    error = (mine.double() - reference).norm() / reference.norm().clamp_min(1e-12)
-    assert error < 1e-5  # NaN fails too
-
-
-def compare(
-    function: Callable[..., Tensor], reference: Callable[..., Tensor], inputs: list[Tensor | None]
-) -> None:
-    """Values and all gradients, for a random gradient of the output."""
-    exact = doubled(inputs)
-    mine, wanted = function(*inputs), reference(*exact)
-    close(mine, wanted)
-    grad = torch.randn_like(mine)
-    got = torch.autograd.grad(mine, leaves(inputs), grad)
-    for one, other in zip(
-        got, torch.autograd.grad(wanted, leaves(exact), grad.double()), strict=True
-    ):
-        close(one, other)
 
 
 def test_without_triton_the_library_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,26 +2,25 @@
 
 import importlib.util
 import itertools
-import os
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.nn.kernels.oracle import (
+    DEVICE,
+    close,
+    compare,
+    doubled,
+    leaves,
+    needs_triton,
+)
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.nn.kernels import can_fuse_map_term, can_fuse_ray_maps, fused, map_term, ray_maps
 from paretocosmos.nn.kernels.ray_maps_ops import count_most_pixels
-
-TRITON = importlib.util.find_spec("triton") is not None
-INTERPRETED = TRITON and os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cuda" if torch.cuda.is_available() and not INTERPRETED else "cpu"
-needs_triton = pytest.mark.skipif(
-    not (INTERPRETED or (TRITON and DEVICE == "cuda")),
-    reason="needs Triton, and a CUDA device or TRITON_INTERPRET=1",
-)
 
 # G, J, h, w, O, K, H, W
 TERMS = [
@@ -58,36 +57,6 @@ def term_of(shape: tuple[int, ...], *first: int) -> list[Tensor]:
     g, j, h, w, o, k, _, _ = shape
     tensors = torch.randn(*first, g, j, h, w), torch.randn(*first, o, j, k, k)
     return [t.to(DEVICE).requires_grad_() for t in tensors]
-
-
-def leaves(tensors: list[Tensor]) -> list[Tensor]:
-    return [t for t in tensors if t.requires_grad]
-
-
-def doubled(tensors: list[Tensor]) -> list[Tensor]:
-    return [t.detach().double().requires_grad_(t.requires_grad) for t in tensors]
-
-
-def close(mine: Tensor, reference: Tensor) -> None:
-    assert mine.shape == reference.shape
-    assert mine.dtype == torch.float32
-    error = (mine.double() - reference).norm() / reference.norm().clamp_min(1e-12)
-    assert error < 1e-5  # NaN fails too
-
-
-def compare(
-    function: Callable[..., Tensor], reference: Callable[..., Tensor], inputs: list[Tensor]
-) -> None:
-    """Values and all gradients, for a random gradient of the output."""
-    exact = doubled(inputs)
-    mine, wanted = function(*inputs), reference(*exact)
-    close(mine, wanted)
-    grad = torch.randn_like(mine)
-    got = torch.autograd.grad(mine, leaves(inputs), grad)
-    for one, other in zip(
-        got, torch.autograd.grad(wanted, leaves(exact), grad.double()), strict=True
-    ):
-        close(one, other)
 
 
 def sized(function: Callable[..., Tensor], size: tuple[int, ...]) -> Callable[..., Tensor]:

@@ -131,6 +131,47 @@ def write_use_speed() -> Iterator[str]:
     )
 
 
+def write_growth() -> Iterator[str]:
+    """Yield how time and memory grow with rows, columns, objectives and rays."""
+    growth = load_result("growth")
+    yield from write_table(
+        ["task", "n", "processor time", "power of n", "memory", "power of n"],
+        (_describe_growth(title, **task) for title, task in growth["tasks"].items()),
+    )
+    yield ""
+    yield (
+        f"Tables of {growth['rows']:,} rows and {growth['columns']} columns, but for what grows; each in a process of one thread, on a machine that others used too. Powers are fitted to the larger half of the sizes. Memory "
+        "does not count mapped files."
+    )
+    yield from ("", describe_source("growth"))
+
+
+def _describe_growth(title: str, sizes: dict[str, Any], exponents: dict[str, float]) -> list[str]:
+    task, axis = title.split(" by ")
+    least, most = min(sizes, key=int), max(sizes, key=int)
+    first, last = sizes[least], sizes[most]
+    return [
+        f"`{task}`",
+        f"{int(least):,} to {int(most):,} {axis}",
+        f"{_format_seconds(first['seconds'])} to {_format_seconds(last['seconds'])}",
+        f"{exponents['seconds']:.2f}",
+        f"{first['mebibytes']:,.0f} to {last['mebibytes']:,.0f} MiB",
+        f"{exponents['mebibytes']:.2f}",
+    ]
+
+
+def write_many_rows() -> Iterator[str]:
+    """Yield what 100 million rows would take, from the rate of ten million."""
+    growth = load_result("growth")
+    measured = growth["tasks"]["predict by rows"]["sizes"]["10000000"]
+    rate = 1e7 / measured["seconds"]
+    yield (
+        f"**100 million rows.** `predict` reads, predicts and writes {rate:,.0f} rows of {growth['columns']} columns a second on one core, from Parquet to Parquet, in {measured['mebibytes']:.0f} MiB "
+        f"beside what Python and torch take. At that rate 100 million rows take {1e8 / rate / 60:.1f} minutes on one core, and {1e8 / rate / 60 / 16:.1f} on 16 cores that a cluster has free, if the disks keep up: a plan, not a measurement."
+    )
+    yield from ("", describe_source("growth"))
+
+
 def _link(name: str) -> str:
     found = load_result(name)
     return f"[{found['written'][:10]}, version {found['version']}](../../results/{name}.json)"
@@ -317,6 +358,8 @@ REGIONS = {
     "cpu_speed": write_cpu_speed,
     "gpu_speed": write_gpu_speed,
     "use_speed": write_use_speed,
+    "growth": write_growth,
+    "many_rows": write_many_rows,
     "quantiles": write_quantiles,
     "robustness": write_robustness,
     "codecs": write_codecs,

@@ -29,6 +29,7 @@ PAGES = (
     "docs/howto/images.md",
     "docs/howto/run_folders.md",
     "docs/howto/logging.md",
+    "docs/howto/clusters.md",
 )
 NOT_RUN = ("my_package",)  # somebody's, which a reader has to have
 
@@ -80,7 +81,9 @@ LOGGING = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy"),
 ]
-MARKS = {"docs/howto/logging.md": LOGGING}
+# Ray leaves sockets and processes to its end.
+CLUSTERS = [pytest.mark.filterwarnings("ignore")]
+MARKS = {"docs/howto/logging.md": LOGGING, "docs/howto/clusters.md": CLUSTERS}
 
 
 @pytest.mark.parametrize(
@@ -97,6 +100,7 @@ def test_blocks_run(page: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(webbrowser, "open", lambda *_, **__: True)
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     names = {} if page in ("README.md", "docs/start.md") else _given(place)
     for block in run:
         exec(compile(block, page, "exec"), names)

@@ -66,9 +66,9 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def cluster(modules: Path) -> Iterator[str]:
-    """Two nodes of one CPU each; gives the address."""
+@contextmanager
+def _two_nodes(modules: Path) -> Iterator[tuple[Any, Any]]:
+    """A cluster of two nodes with one CPU each, and the node that is not its head."""
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patched:
@@ -77,11 +77,16 @@ def cluster(modules: Path) -> Iterator[str]:
         patched.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patched.syspath_prepend(modules)
         made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-        made.add_node(num_cpus=1)
         try:
-            yield made.address
+            yield made, made.add_node(num_cpus=1)
         finally:
             made.shutdown()
+
+
+@pytest.fixture(scope="module")
+def cluster(modules: Path) -> Iterator[str]:
+    with _two_nodes(modules) as (nodes, _):
+        yield nodes.address
 
 
 def _recipe(*cells: Experiment) -> Recipe:
@@ -148,6 +153,40 @@ def test_a_cell_says_where_it_stands(cluster: str, tmp_path: Path) -> None:
     assert seen
     assert seen == sorted(seen)
     assert 1 <= seen[0] <= seen[-1] <= 1000
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_node_is_killed_in_the_middle(
+    modules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    if not shared:
+        monkeypatch.setattr(ray_cluster, "_mark_folder", _unseen)
+    mark, killed = tmp_path / "seen", list[str]()
+    settings = {"epochs": 300, "hidden": [8], "seen": str(mark)}
+    recipe = _recipe(
+        *(
+            Experiment(p, "own_problems:Watched", None, settings)
+            for p in ("toy_convex", "toy_concave")
+        )
+    )
+    with _two_nodes(modules) as (nodes, second):
+
+        def kill(at: Reproduction) -> None:
+            running = [one for one in at.select("running") if one.progress is not None]
+            # one on each node, in the middle of its training
+            if len(running) == 2 and not killed:
+                killed.append("second")
+                nodes.remove_node(second, allow_graceful=False)
+                mark.touch()
+
+        there = reproduce(
+            recipe, out=tmp_path / "there", device="cpu", cluster=nodes.address, progress=kill
+        )
+        here = reproduce(recipe, out=tmp_path / "here", device="cpu")
+    assert (killed, there.failures, here.failures) == (["second"], {}, {})
+    for cell in recipe.experiments:
+        one, two = (cell.runs(tmp_path / out)[1] for out in ("here", "there"))
+        assert all((one / name).read_bytes() == (two / name).read_bytes() for name in RESULTS)
 
 
 def test_a_lost_workers_cell_is_tried_again(cluster: str, tmp_path: Path) -> None:

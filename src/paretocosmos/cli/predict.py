@@ -8,25 +8,20 @@ from dataclasses import replace
 from itertools import chain, groupby
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import torch
 import typer
 
 from paretocosmos.cli import options
 from paretocosmos.cli.console import print_next_command, print_note, print_text, warnings_as_notes
-from paretocosmos.errors import ConfigurationError, DataError, RunError
+from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
-from paretocosmos.io.files import (
-    lock_folder,
-    read_json,
-    user_path,
-    write_json,
-)
-from paretocosmos.pareto.front import Array
-from paretocosmos.problems.tables import TABLE_ENDINGS, Answer, read_chunks, write_chunks
+from paretocosmos.export.frames import add_predictions
+from paretocosmos.export.network import has_threshold, list_classes
+from paretocosmos.io.files import lock_folder, read_json, user_path, write_json
+from paretocosmos.problems.tables import TABLE_ENDINGS, read_chunks, write_chunks
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run, predicts_at
 
@@ -97,9 +92,8 @@ def predict(
         if not chosen:
             weights = list(default.ray or ()) if ray is None else options.parse_numbers(ray)
             decided = default.threshold if threshold is None else threshold
-            binary = Answer.from_about(run.record["about"]).task == "binary"
             # a threshold means nothing for numbers or several classes
-            check_threshold(decided, decided=binary, name=run.record["name"])
+            check_threshold(decided, decided=has_threshold(run), name=run.record["name"])
         else:
             criteria = options.collect_criteria(arguments)
             choice = run.choose(problem=run.problem(data=data), **criteria)
@@ -136,9 +130,7 @@ class _Predictor:
 
     def __init__(self, run: Run, rows: Path, ray: list[float], threshold: float) -> None:
         self._run, self._rows, self._ray, self._threshold = run, rows, ray, threshold
-        about = run.record["about"]
-        self._answer, positive = Answer.from_about(about), about.get("positive", "1")
-        self._classes = about.get("negative", f"not {positive}"), positive
+        self._classes, self._decided = list_classes(run), has_threshold(run)
         self._count = self._positives = self._parts = 0
 
     def write(self, out: Path | None, chunks: "Iterable[pd.DataFrame]") -> None:
@@ -156,8 +148,9 @@ class _Predictor:
         """Return the number of rows and of positive predictions."""
         if self._parts:
             return f"{self._count:,} rows predicted, in {self._parts:,} parts"
-        share = f", {self._positives:,} of them predicted `{self._classes[1]}`"
-        return f"{self._count:,} rows{share * (self._answer.task == 'binary')}"
+        if not self._decided:
+            return f"{self._count:,} rows"
+        return f"{self._count:,} rows, {self._positives:,} of them predicted `{self._classes[1]}`"
 
     def _write_file(self, path: Path, chunks: "Iterable[pd.DataFrame]") -> None:
         with write_chunks(path, rows=self._rows) as write:
@@ -201,7 +194,8 @@ class _Predictor:
         def predict(frame: "pd.DataFrame") -> "pd.DataFrame":
             run = runs.get()
             try:
-                return self._add_columns(frame, run.predict(frame, ray=self._ray))
+                outputs = run.predict(frame, ray=self._ray)
+                return add_predictions(frame, outputs, self._classes, self._threshold)
             finally:
                 runs.put(run)
 
@@ -216,30 +210,9 @@ class _Predictor:
             while waiting:
                 yield self._count_rows(waiting.popleft().result())
 
-    def _add_columns(self, frame: "pd.DataFrame", outputs: Array) -> "pd.DataFrame":
-        """Return the rows with the prediction and the probabilities of classes."""
-        added: dict[str, Any] = {}
-        if self._answer.task == "number":
-            added["prediction"] = outputs
-        elif self._answer.task == "classes":
-            for name, column in zip(self._answer.classes, outputs.T, strict=True):
-                added[f"probability_{name}"] = column
-            added["prediction"] = np.array(self._answer.classes, object)[outputs.argmax(axis=1)]
-        else:
-            positive = (outputs > self._threshold).astype(np.int64)
-            added |= {
-                "probability": outputs,
-                "prediction": np.array(self._classes, object)[positive],
-            }
-        # the file's own columns are never overwritten
-        duplicates = [name for name in added if name in frame.columns]
-        if duplicates:
-            raise DataError(f"`{self._rows}` already has a column `{duplicates[0]}`: rename it")
-        return frame.assign(**added)
-
     def _count_rows(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         self._count += len(frame)
-        if self._answer.task == "binary":
+        if self._decided:
             self._positives += int((frame["probability"] > self._threshold).sum())
         return frame
 

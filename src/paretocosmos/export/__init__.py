@@ -8,11 +8,12 @@ from paretocosmos.errors import RunError, unknown
 from paretocosmos.evaluation.threshold import check_threshold
 from paretocosmos.export.card import render_run_card
 from paretocosmos.export.formats import FORMATS, compare_file, require_onnx
+from paretocosmos.export.frames import FramePredictor
 from paretocosmos.export.network import TAKES, describe_file, has_threshold, plan_export
 from paretocosmos.io.files import make_folder, path_exists, replace_file, user_path
 from paretocosmos.runs.run import Run, SupportsToRun, predicts_at, to_run
 
-__all__ = ["Exported", "export"]
+__all__ = ["Exported", "FramePredictor", "export"]
 
 Format = Literal["onnx", "torch"]
 

@@ -75,9 +75,13 @@ def _compute_standard_errors(parts: Values) -> Values:
     The differences are paired, part by part, so that noise that all rays share cancels. A part
     without some group of people has no scores: then no difference exceeds the noise.
     """
-    differences = parts[:, :, None] - parts[:, None]
+    # one objective at a time: all at once would take gigabytes for 40 objectives
+    deviations = [
+        (scores[:, :, None] - scores[:, None]).std(axis=0, ddof=1)
+        for scores in np.moveaxis(parts, -1, 0)
+    ]
     # of the mean over P parts: its variance is a P-th of that of one part
-    errors: Values = differences.std(axis=0, ddof=1) / np.sqrt(len(parts))
+    errors: Values = np.stack(deviations, axis=-1) / np.sqrt(len(parts))
     return np.nan_to_num(errors, nan=np.inf)
 
 

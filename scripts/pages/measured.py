@@ -338,6 +338,26 @@ def write_families() -> Iterator[str]:
     yield from ("", describe_source("families"))
 
 
+def write_own_networks() -> Iterator[str]:
+    """Yield what part of an exact front `fit` reaches with networks of the caller's own."""
+    result = load_result("own_networks")
+    networks, near, far = (result[name] for name in ("networks", "near", "far"))
+    reached = [n for n in networks.values() if n["from"] <= near and n["to"] >= far]
+    yield (
+        f"With `fit` and nothing set, {len(reached)} of {len(networks)} networks that it was not written for get from t ≤ {near} to t ≥ {far} of a front that is known, "
+        "(t² D, (1 - t)² D) with t from 0 to 1: two squared errors, to targets whose squared distance is D. From where to where:"
+    )
+    yield ""
+    yield (
+        "; ".join(f"{name} {abs(n['from']):.2f} to {n['to']:.2f}" for name, n in networks.items())
+        + "."
+    )
+    yield ""
+    above = max(n["above"] for n in networks.values())
+    yield f"No point is more than {above:.3f} D above that front."
+    yield from ("", describe_source("own_networks"))
+
+
 def write_extending() -> Iterator[str]:
     """Yield what a step costs with code of one's own, beside the same code in the package."""
     steps = load_result("extending")["steps"]
@@ -354,6 +374,7 @@ REGIONS = {
     "pictures": write_pictures,
     "streaming": write_streaming,
     "families": write_families,
+    "own_networks": write_own_networks,
     "language": write_language,
     "cpu_speed": write_cpu_speed,
     "gpu_speed": write_gpu_speed,

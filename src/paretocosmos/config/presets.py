@@ -93,7 +93,7 @@ _IMAGES: dict[str, Any] = {"learning_rate": 4e-3, "rays_per_batch": 8, "epochs":
 # expectile of exactly its level, so that its weights must reach the losses unchanged.
 _LEVELS: dict[str, Any] = {"scale_losses": False, "calibrate": False, "floor": 0.0}
 # The caller's network may be deep or pretrained: small steps, little decay. A small one would only
-# reach the middle of a front by small steps.
+# reach a part of the front by small steps.
 _OWN_NETWORK = {"learning_rate": 5e-4, "weight_decay": 0.05}
 _SMALL_NETWORK_RATE, _SMALL_NETWORK_WEIGHTS = 3e-3, 1_000_000
 # The largest batch, by the number of an input's axes; a gap between groups needs many rows.

@@ -13,12 +13,19 @@ from typing import Any
 
 from pages.common import RESULTS, ROOT, load_result, write_picture, write_table
 from pages.dark import save_dark
-from paretocosmos.paper.collect import read_result, sort_recipes
-from paretocosmos.paper.published import get_authors_result, method_title, problem_title
-from paretocosmos.paper.report import draw_pictures, list_pictures, render_report
-from paretocosmos.paper.report.formatting import format_difference, format_duration, format_spread
-from paretocosmos.paper.report.tables import Footnotes
-from paretocosmos.paper.results import RecipeResult
+from paretocosmos.paper import RecipeResult, get_authors_result, read_result
+from paretocosmos.paper.collect import sort_recipes
+from paretocosmos.paper.published import method_title, problem_title
+from paretocosmos.paper.report import (
+    Footnotes,
+    draw_pictures,
+    format_difference,
+    format_duration,
+    format_printed,
+    format_spread,
+    list_pictures,
+    render_report,
+)
 
 __all__ = ["REGIONS", "compare_changes", "write_figure_pages"]
 
@@ -107,12 +114,12 @@ def write_table_1() -> Iterator[str]:
 def _describe_production(recipe: str) -> str:
     result = _read_results()[recipe]
     made = {
-        key: " and ".join(dict.fromkeys(v for e in result.done for v in getattr(e.made, key)))
+        key: " and ".join(dict.fromkeys(v for e in result.done for v in e.made[key]))
         for key in ("version", "device", "torch")
     }
     made["device"] = made["device"].replace("cpu", "a CPU")
     return (
-        f"*Version {made['version']}, torch {made['torch']}, {made['device']}; {format_duration(result.seconds.training)} of training: "
+        f"*Version {made['version']}, torch {made['torch']}, {made['device']}; {format_duration(result.sum_seconds('training'))} of training: "
         f"[all numbers](../results/reproduction/{recipe}.json).*"
     )
 
@@ -121,11 +128,12 @@ def write_deviations() -> Iterator[str]:
     """Yield the numbers of Table 1 that differ from the paper's, and why."""
     rows, notes = [], Footnotes()
     for e in _read_results()["table_1"].done:
-        volume = e.paper.hypervolume
-        if e.protocol == "paper" and volume.differs:
-            marks = " ".join(f"({notes.mark(reason.sentence)})" for reason in e.paper.reasons)
+        comparison = e.comparison
+        if e.protocol == "paper" and comparison.differs:
+            marks = " ".join(f"({notes.mark(reason)})" for reason in comparison.reasons)
+            difference = format_difference(comparison.difference("hypervolume"))
             rows.append(
-                [problem_title(e.problem), method_title(e.method), format_spread(e.volume), f"{volume.paper:.2f}", format_difference(volume.difference), marks or "unknown"]
+                [problem_title(e.problem), method_title(e.method), format_spread(e.volume), format_printed(comparison.paper), difference, marks or "unknown"]
             )  # fmt: skip
     yield from write_table(["set", "method", "ours", "paper", "difference", "why"], rows)
     for mark, sentence in notes:
@@ -168,7 +176,7 @@ def _write_page(title: str, recipes: Sequence[str]) -> Iterator[str]:
     for recipe in recipes:
         result = _read_results()[recipe]
         parts = _cut(sections[result.title], 3)
-        opening = re.sub(r", rule text|, paper(?=[;:. ])", "", parts[""])
+        opening = parts[""].replace(", rule text", "")
         if recipe.endswith("_text"):  # by set, in short: the first recipe says what the numbers are
             opening = re.sub(r"^- .*\n\n?", "", opening, flags=re.MULTILINE)
         opening = re.sub(

@@ -11,8 +11,7 @@ import pytest
 
 import paretocosmos
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.paper import Experiment, Recipe
-from paretocosmos.paper.reproduce import Reproduction, reproduce
+from paretocosmos.paper import Experiment, Recipe, Reproduction, reproduce
 from paretocosmos.runs import find_newest_checkpoint, load_run
 from paretocosmos.training import cluster as ray_cluster
 from paretocosmos.training.tasks import Task

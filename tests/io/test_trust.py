@@ -13,8 +13,7 @@ from paretocosmos.errors import ConfigurationError, RunError, UntrustedError
 from paretocosmos.export import export
 from paretocosmos.io.trust import check_names, check_trust, modules_of
 from paretocosmos.nn.backbones import Mlp
-from paretocosmos.paper import load_recipe
-from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.paper import load_recipe, reproduce
 from paretocosmos.runs import Run
 from paretocosmos.runs.record import load_record, read_record
 from paretocosmos.serving import Settings

@@ -1,7 +1,7 @@
 """Run folders made by hand: what `reproduce` leaves of a cell, without any training."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from paretocosmos.config import (
     split_settings,
 )
 from paretocosmos.io.files import write_json
-from paretocosmos.paper import Experiment, ExperimentResult, Recipe
+from paretocosmos.paper import Experiment, ExperimentResult, Recipe, Spread
 from paretocosmos.pareto import Array, Front, even_rays
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.runs.record import FORMAT
@@ -153,37 +153,33 @@ def write_recipe(recipe: Recipe, out: Path, seeds: Sequence[int] | None = None) 
     write_json(recipe.root(out) / f"{recipe.name}.json", {"recipe": recipe.name})
 
 
-def result_of(problem: str, method: str, each: Sequence[float], **more: Any) -> ExperimentResult:
-    """What was collected of a cell whose seeds have these hypervolumes."""
-    deviation = float(np.std(each, ddof=1)) if len(each) > 1 else None
-    number = {"mean": float(np.mean(each)), "std": deviation, "each": list(each)}
-    answers = "device threads version source torch precision engine seeds_together images"
-    told: dict[str, Any] = {
-        "name": f"{problem}/{method}",
-        "problem": problem,
-        "protocol": "paper",
-        "method": method,
-        "settings": {},
-        "rehearsal": None,
-        "seeds": list(range(1, len(each) + 1)),
-        "missing": [],
-        "error": None,
-        "volume": number,
-        "volume_of": "front",
-        "metrics": {"hypervolume": number, "span": number},
-        "seconds": dict.fromkeys(("to_selected", "training"), number)
-        | dict.fromkeys(("all_training", "all_preparing", "all_evaluating"), 1.0),
-        "networks": 1,
-        "separate": False,
-        "parameters": 1,
-        "epochs": 1,
-        "epochs_selected": [1] * len(each),
-        "varied": {},
-        "objectives": ["a", "b"],
-        "reference": [2.0, 2.0],
-        "rays": [[0.5, 0.5]],
-        "front": [[0.2, 0.2]],
-        "tasks": None,
-        "made": {key: [] for key in (*answers.split(), "weights", "caveats")},
-    }
-    return ExperimentResult.model_validate(told | more)
+def make_spread(mean: float, std: float | None = None, seeds: int = 2) -> Spread:
+    return Spread(mean, std, [mean] * seeds)
+
+
+def make_result(
+    problem: str, method: str, each: Sequence[float] = (), **more: Any
+) -> ExperimentResult:
+    """Return the result of an experiment whose seeds have these hypervolumes."""
+    result = ExperimentResult(f"{problem}/{method}", problem, method, "paper")
+    if each:
+        volume = Spread.of(each)
+        answers = "device threads version source torch precision engine images weights caveats"
+        result = replace(
+            result,
+            seeds=list(range(1, len(each) + 1)),
+            volume=volume,
+            metrics=dict.fromkeys(("hypervolume", "hypervolume_ideal", "span"), volume),
+            seconds=dict.fromkeys(("to_selected", "training"), volume),
+            total_seconds=dict.fromkeys(("training", "preparing", "evaluating"), 1.0),
+            networks=1,
+            separate=False,
+            parameters=1,
+            objectives=["a", "b"],
+            reference=[2.0, 2.0],
+            rays=[[0.5, 0.5]],
+            front=[[0.2, 0.2]],
+            made={key: [] for key in answers.split()}
+            | {"seeds_together": [1], "side_by_side": [1]},
+        )
+    return replace(result, **more)

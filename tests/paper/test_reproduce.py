@@ -16,8 +16,7 @@ from tests.processes import PATIENCE
 
 from paretocosmos import fit
 from paretocosmos.errors import ConfigurationError, DivergedError, RunError
-from paretocosmos.paper import Experiment, Recipe, Reproduction, experiment
-from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.paper import Experiment, Recipe, Reproduction, experiment, reproduce
 from paretocosmos.runs import list_checkpoints, load_run
 from paretocosmos.training.progress import Progress
 from paretocosmos.training.tasks import Outcome
@@ -225,7 +224,7 @@ def test_a_killed_reproduction_goes_on(go: Go, recipe: Write, out: Path, tmp_pat
     code = f"""
 import os, signal
 from pathlib import Path
-from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.paper import reproduce
 from paretocosmos.runs import list_checkpoints
 
 def kill(at):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.paper import reproduce
 from paretocosmos.runs import load_run
 
 

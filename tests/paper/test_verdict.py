@@ -5,45 +5,46 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.paper.hand_made import result_of, write_recipe
+from tests.paper.hand_made import make_result, write_recipe
 from tests.paper.reports import Table, parse_markdown
 
-from paretocosmos.paper import ExperimentResult, RecipeResult, collect_results, load_recipe
+from paretocosmos.paper import (
+    ClaimResult,
+    ClaimRow,
+    ExperimentResult,
+    PaperComparison,
+    RecipeResult,
+    collect_results,
+    load_recipe,
+)
 from paretocosmos.paper.report import render_page, render_report
 
-TEXT = {"rule": "text"}
+
+def make_compared(problem: str, method: str, gap: float, **more: Any) -> ExperimentResult:
+    """Return an experiment that is off the paper's 3.00 by a gap, of which 0.05 is allowed."""
+    volume = 3.0 + gap
+    reasons = ["Other images."] if gap == -0.1 else []
+    comparison = PaperComparison(
+        {"hypervolume": 3.0, "std": 0.01},
+        {"hypervolume": volume},
+        differs=abs(gap) > 0.05,
+        reasons=reasons,
+    )
+    return make_result(
+        problem, method, [volume - 0.01, volume + 0.01], comparison=comparison, **more
+    )
 
 
-def cell(problem: str, method: str, gap: float, **more: Any) -> ExperimentResult:
-    """A cell that is off the paper's 3.00 by a gap, of which 0.05 is allowed."""
-    own = {"paper": 3.0, "paper_std": 0.01, "difference": gap, "differs": abs(gap) > 0.05}
-    told = {
-        "volume": {"mean": 3.0 + gap, "std": 0.02, "each": [0.0, 0.0]},
-        "against": {"hypervolume": own, "reasons": []},
-    }
-    return result_of(problem, method, [3.0, 3.0], **(told | more))
+def make_row(
+    problem: str, holds: bool | None, short: str = "", protocol: str = "paper"
+) -> ClaimRow:
+    return ClaimRow((problem, "", protocol), holds, short)
 
 
-def compared(
-    problem: str, method: str, difference: float, said: str, **more: Any
-) -> dict[str, Any]:
-    row = {"problem": problem, "settings": {}, "protocol": "paper", "method": method}
-    return row | {"difference": difference, "in_deviations": None, "verdict": said} | more
-
-
-def content(
-    cells: list[ExperimentResult],
-    *claims: tuple[str, bool | None, list[Any]],
-    name: str = "table_1",
+def make_content(
+    experiments: list[ExperimentResult], *claims: ClaimResult, name: str = "table_1"
 ) -> RecipeResult:
-    told = [
-        {"claim": text, "holds": holds, "sentence": "", "rows": rows}
-        for text, holds, rows in claims
-    ]
-    about = {"format": 1, "recipe": name, "title": "", "section": "", "shows": "ablation"}
-    spent = dict.fromkeys(("training", "preparing", "evaluating"), 0.0)
-    more = {"rehearsal": None, "cells": cells, "claims": told, "seconds": spent}
-    return RecipeResult.model_validate(about | more)
+    return RecipeResult(name, "", "", "ablation", None, experiments, list(claims))
 
 
 def read_verdict(*results: RecipeResult) -> tuple[str, dict[str, Table]]:
@@ -52,125 +53,67 @@ def read_verdict(*results: RecipeResult) -> tuple[str, dict[str, Table]]:
 
 
 def test_every_set_is_told_by_cosmos_and_by_how_many_methods() -> None:
-    off = {"paper": 3.0, "paper_std": 0.01, "difference": -0.1, "differs": True}
-    reason = {"quantities": ["hypervolume"], "sentence": "Other images."}
-    known = {"hypervolume": off, "reasons": [reason]}
-    cells = [
-        cell("adult", "cosmos", 0.01),
-        cell("adult", "phn_ls", -0.2),
-        cell("adult", "single_task", 0.0),
-        cell("multi_mnist", "cosmos", -0.1, against=known),
-        cell("multi_fashion", "phn_ls", 0.01),
+    experiments = [
+        make_compared("adult", "cosmos", 0.01),
+        make_compared("adult", "phn_ls", -0.2),
+        make_compared("adult", "single_task", 0.0),
+        make_compared("multi_mnist", "cosmos", -0.1),
+        make_compared("multi_fashion", "phn_ls", 0.01),
+        make_compared("compas", "cosmos", 0.3),
     ]
     aside = [
-        cell("adult", "phn_epo", 0.0, protocol="clean"),
-        cell("multi_mnist", "phn_epo", 0.0, settings=TEXT),
-        cell("compas", "cosmos", 0.0, against=None),
+        make_compared("adult", "phn_epo", 0.0, protocol="clean"),
+        make_result("compas", "phn_ls", [3.0, 3.0]),
     ]
     lead, tables = read_verdict(
-        content([*cells, *aside]), content(cells[:1], name="figure_vs_sota")
+        make_content([*experiments, *aside]), make_content(experiments[:1], name="figure_vs_sota")
     )
     assert lead == (
-        "3 of 5 published hypervolumes are the same within the noise, 1 of 2 for COSMOS."
+        "3 of 6 published hypervolumes are the same within the noise, 1 of 3 for COSMOS."
     )
     (table,) = tables.values()
     assert table.rows == [
-        ("Adult", "3.010 ± 0.020", "3.00 ± 0.01", "yes", "2 of 3, not PHN-LS"),
-        ("Multi-MNIST", "2.900 ± 0.020", "3.00 ± 0.01", "no, −0.100 (1)", "0 of 1"),
+        ("Adult", "3.010 ± 0.014", "3.00 ± 0.01", "yes", "2 of 3, not PHN-LS"),
+        ("Multi-MNIST", "2.900 ± 0.014", "3.00 ± 0.01", "no, −0.100 (1)", "0 of 1"),
         ("Multi-Fashion", "–", "–", "–", "1 of 1"),
+        ("COMPAS", "3.300 ± 0.014", "3.00 ± 0.01", "no, +0.300 (2)", "0 of 1"),
     ]
-    assert table.notes == {"1": "Other images."}
-
-
-def test_a_difference_without_a_reason_is_told_as_such() -> None:
-    _, tables = read_verdict(content([cell("adult", "cosmos", 0.3)]))
-    (note,) = tables["The paper's hypervolumes"].notes.values()
-    assert "no known reason" in note
+    assert table.notes["1"] == "Other images."
+    assert "no known reason" in table.notes["2"]
 
 
 def test_claims_hold_on_all_sets_on_some_on_none_or_are_open() -> None:
-    two = ("adult", "compas")
-    behind = [compared(p, "phn_ls", -0.1, "behind") for p in two]
-    ahead = compared("compas", "phn_epo", 0.2, "ahead", protocol="clean")
-    alone = [
-        compared("multi_mnist", "single_task", 0.3, "ahead"),
-        compared("multi_fashion", "single_task", -0.01, "behind within the noise"),
-    ]
-    by_set = {"protocol": "paper", "widths": [1.0, 2.0], "volumes": [1.0, 2.0], "deviation": None}
-    set_by_set = [
-        by_set | {"problem": "adult", "holds": None, "short": "width 1 → 2"},
-        by_set | {"problem": "compas", "holds": True, "short": "never told"},
-    ]
+    behind = [make_row(problem, True, "never told") for problem in ("adult", "compas")]
+    ahead = make_row("compas", False, "PHN-EPO +0.200", "clean")
+    alone = [make_row("adult", False, "Single Task +0.300"), make_row("compas", False, "why")]
     lead, tables = read_verdict(
-        content(
+        make_content(
             [],
-            ("All.", True, behind),
-            ("Some.", False, [*behind, ahead]),
-            ("None.", False, alone),
-            ("Open.", None, set_by_set),
-            ("Nothing trained.", None, []),
-        )
+            ClaimResult("All.", behind),
+            ClaimResult("Some.", [*behind, ahead]),
+            ClaimResult("None.", alone),
+            ClaimResult("Open.", [make_row("adult", None, "width 1 → 2"), behind[1]]),
+        ),
+        make_content([], ClaimResult("All.", [alone[0]], harder=True), name="table_1_text"),
     )
+    # the harder draw is told last and not counted
     assert lead == (
         "The paper's main claim holds: All. Where its 4 claims hold: 1 on every set, "
         "1 on some sets only, 1 on none, 1 still open."
     )
-    assert tables["The paper's claims"].rows == [
-        ("All.", "yes", "Holds on all 2 sets.", "`table_1`"),
+    assert [row[:3] for row in tables["The paper's claims"].rows] == [
+        ("All.", "yes", "Holds on all 2 sets."),
         (
             "Some.",
             "on 1 of 2 sets",
             "Holds on Adult; does not hold on COMPAS (PHN-EPO +0.200, clean).",
-            "`table_1`",
         ),
+        ("None.", "no", "Does not hold on Adult (Single Task +0.300), COMPAS (why)."),
+        ("Open.", "open", "Holds on COMPAS; open on Adult (width 1 → 2)."),
         (
-            "None.",
+            "All. Here on a harder draw than the paper's.",
             "no",
-            "Does not hold on Multi-MNIST (Single Task +0.300), Multi-Fashion (Single Task −0.010, "
-            "within the noise).",
-            "`table_1`",
-        ),
-        ("Open.", "open", "Holds on COMPAS; open on Adult (width 1 → 2).", "`table_1`"),
-    ]
-
-
-def test_one_seed_leaves_it_open_and_no_baseline_ahead_is_so() -> None:
-    rows = [
-        compared("adult", "phn_ls", 0.3, "one seed"),
-        compared("compas", "phn_ls", 0.01, "ahead within the noise"),
-    ]
-    _, tables = read_verdict(content([], ("A.", None, rows)))
-    (row,) = tables["The paper's claims"].rows
-    assert row[1:3] == ("open", "Holds on COMPAS; open on Adult (PHN-LS +0.300).")
-
-
-def test_sets_of_which_nothing_is_trained_are_named() -> None:
-    rows = [compared("adult", "phn_ls", 0.3, "ahead")]
-    cells = [
-        cell("adult", "cosmos", 0.0),
-        cell("adult", "phn_ls", 0.0, seeds=[]),  # another method was
-        *(cell("multi_mnist", name, 0.0, seeds=[], against=None) for name in ("cosmos", "phn_ls")),
-    ]
-    _, tables = read_verdict(content(cells, ("A.", False, rows)))
-    (row,) = tables["The paper's claims"].rows
-    assert row[2] == "Does not hold on Adult (PHN-LS +0.300). Not trained yet: Multi-MNIST."
-
-
-def test_the_harder_draw_is_told_last_and_not_counted() -> None:
-    drawn = compared("multi_mnist", "phn_ls", 0.1, "ahead", settings=TEXT)
-    own = compared("multi_mnist", "phn_ls", -0.1, "behind")
-    lead, tables = read_verdict(
-        content([], ("Best.", False, [drawn]), name="table_1_text"),
-        content([], ("Best.", True, [own])),
-    )
-    assert lead == "The paper's main claim holds: Best."
-    assert tables["The paper's claims"].rows == [
-        ("Best.", "yes", "Holds on Multi-MNIST.", "`table_1`"),
-        (
-            "Best. Here on a harder draw than the paper's.",
-            "no",
-            "Does not hold on Multi-MNIST (PHN-LS +0.100).",
-            "`table_1_text`",
+            "Does not hold on Adult (Single Task +0.300).",
         ),
     ]
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paretocosmos.paper import Recipe, Reproduction
-from paretocosmos.paper.reproduce import reproduce
+from paretocosmos.paper import Recipe, Reproduction, reproduce
 from paretocosmos.runs import find_newest_checkpoint
 
 Write = Callable[..., Recipe]

@@ -46,9 +46,8 @@ def demo(
     the default's network come with the package; it takes about a minute on a CPU.
     """
     # imported here, so that `demo --help` is fast
+    from paretocosmos.paper import collect_results, reproduce
     from paretocosmos.paper import demo as paper
-    from paretocosmos.paper.collect import collect_results
-    from paretocosmos.paper.reproduce import reproduce
 
     started = time.perf_counter()
     recipe = paper.load_demo_recipe()

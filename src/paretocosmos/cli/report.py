@@ -88,7 +88,7 @@ def report(
 
 def print_report(results: "Sequence[RecipeResult]", folder: Path) -> None:
     """Print a few lines for each recipe, and where the report is."""
-    from paretocosmos.paper.report import describe_progress
+    from paretocosmos.paper.report import describe_progress, summarize_claim
 
     console = get_stdout()
     for result in results:
@@ -99,5 +99,5 @@ def print_report(results: "Sequence[RecipeResult]", folder: Path) -> None:
         console.print(f"  {describe_progress(result.experiments)}")
         # a rehearsal judges no claims
         for claim in result.claims if epochs is None else ():
-            print_markup(console, escape(f"{claim.claim} {claim.sentence}"))
+            print_markup(console, escape(f"{claim.claim} {summarize_claim(claim)}"))
     print_path("report", folder / "report.html")

@@ -29,7 +29,8 @@ from paretocosmos.paper.published import is_face_problem
 from paretocosmos.training.progress import LOG_INTERVAL
 
 if TYPE_CHECKING:
-    from paretocosmos.paper.reproduce import ExperimentStatus, Reproduction
+    from paretocosmos.paper import Reproduction
+    from paretocosmos.paper.reproduction import ExperimentStatus
 
 # Columns of a bar, and of the name of an experiment beside it.
 # A terminal of 80 columns holds both, with the numbers beside them.

@@ -2,18 +2,18 @@
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
+from paretocosmos import registry
 from paretocosmos.errors import DataError, RunError
 from paretocosmos.io.files import read_json
-from paretocosmos.io.trust import check_names, check_trust
-from paretocosmos.paper.claims import judge_ablation, judge_convergence, judge_fronts
+from paretocosmos.io.trust import check_trust
+from paretocosmos.paper.claims import judge_claims
 from paretocosmos.paper.compare import compare_to_paper
 from paretocosmos.paper.experiment import (
     FinishedRun,
@@ -24,30 +24,16 @@ from paretocosmos.paper.experiment import (
     volume_name,
 )
 from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe, recipe_names
-from paretocosmos.paper.results import (
-    ClaimResult,
-    ExperimentResult,
-    Origin,
-    RecipeResult,
-    Seconds,
-    Spread,
-    Stage,
-    Tasks,
-    TotalSeconds,
-    first_mistake,
-)
+from paretocosmos.paper.results import FORMAT, ExperimentResult, RecipeResult, Spread, Stage
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import span
 from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.runs.record import list_validation_fronts
 
-FORMAT = 1
-"""Raised when a file of today could not be read by yesterday's code."""
-
 EPOCHS_SHOWN = 10  # of a course: the paper's figure has a front every ten epochs of a hundred
 DIGITS = 6  # of values that are only drawn
 
-# Where a record holds what `Origin` lists.
+# Where a record holds the answers to questions about its origin.
 ORIGIN = {
     "version": ("version",),
     "source": ("source",),
@@ -68,13 +54,6 @@ ORDER = (
     *("figure_celeba", "celeba_objectives", "celeba_small", "intuition", "study_fronts"),
 )
 
-# The functions that judge the paper's claims, by what a recipe shows.
-JUDGES: dict[str, Callable[[Sequence[ExperimentResult]], list[ClaimResult]]] = {
-    "table": judge_fronts,
-    "ablation": judge_ablation,
-    "convergence": judge_convergence,
-}
-
 
 def collect_results(recipe: Recipe, out: Path, *, trust: Collection[str] = ()) -> RecipeResult:
     """Collect the numbers of a recipe from its run folders.
@@ -89,17 +68,11 @@ def collect_results(recipe: Recipe, out: Path, *, trust: Collection[str] = ()) -
     for experiment in recipe.experiments:
         # the fronts of a hundred epochs would make every other file needlessly large
         course = recipe.shows == "convergence"
-        try:
-            result = collect_experiment(experiment, out, course=course, trust=trust)
-        except ValidationError as error:  # of a record, whose machine and versions may be anything
-            raise RunError(
-                f"`{experiment.folder(out)}` has a record that cannot be reported "
-                f"({first_mistake(error)}): fix it, or train it again"
-            ) from error
-        comparison = compare_to_paper(result) if recipe.compares(experiment) else None
-        experiments.append(result.model_copy(update={"comparison": comparison}))
-    seconds = [result.seconds for result in experiments if result.seeds]
-    if not seconds:
+        result = collect_experiment(experiment, out, course=course, trust=trust)
+        if recipe.compares(experiment):
+            result = replace(result, comparison=compare_to_paper(result))
+        experiments.append(result)
+    if not any(result.seeds for result in experiments):
         # a recipe of one's own is named by its file in the command
         name = recipe.name if recipe.name in recipe_names() else f"{recipe.name}.toml"
         refusal = RunError(
@@ -107,41 +80,28 @@ def collect_results(recipe: Recipe, out: Path, *, trust: Collection[str] = ()) -
             f"`paretocosmos reproduce {name}`"
         )
         raise _with_rehearsal_hint(refusal, out, recipe)
-    # a rehearsal does not show whether a claim holds
-    judge = None if recipe.epochs is not None else JUDGES.get(recipe.shows)
-    phases = ("training", "preparing", "evaluating")
     return RecipeResult(
-        format=FORMAT,
         recipe=recipe.name,
         title=recipe.title,
         section=recipe.section,
         shows=recipe.shows,
         rehearsal=recipe.epochs,
-        cells=experiments,
-        seconds=TotalSeconds(**{p: sum(getattr(s, f"all_{p}") for s in seconds) for p in phases}),
-        claims=[] if judge is None else judge(experiments),
+        experiments=experiments,
+        # a rehearsal does not show whether a claim holds
+        claims=[] if recipe.epochs is not None else judge_claims(recipe.shows, experiments),
     )
 
 
-def read_result(path: Path, *, trust: Collection[str] = ()) -> RecipeResult:
-    """Read results that `collect_results` gave, from a file.
-
-    Args:
-        path: the file.
-        trust: packages and modules whose code it may name, as ``["my_package"]``.
-    """
+def read_result(path: Path) -> RecipeResult:
+    """Read results that `collect_results` gave, from a file."""
     content = read_json(path)
-    # before the schema: another format would fail it with a sentence that helps nobody
+    # another format would fail with a sentence that helps nobody
     if content.get("format") != FORMAT:
         raise RunError(
             f"`{path}` was not written by this version of `paretocosmos report` (its `format` is "
             f"not {FORMAT}): write it again from the run folders"
         )
-    result = RecipeResult.from_dict(content, path)
-    names = [("problems", experiment.problem) for experiment in result.experiments]
-    # problems are imported later, to tell their settings from those of the method
-    check_names(names, file=path, trust=check_trust(trust))
-    return result
+    return RecipeResult.from_dict(content, path)
 
 
 def find_recipes(out: Path, epochs: int | None) -> list[Recipe]:
@@ -204,20 +164,28 @@ def collect_experiment(
     # a damaged run does not hide the others: its seed counts as missing, with the reason
     runs_by_seed, damage = read_finished_runs(experiment, out, trust)
     status = read_saved_status(experiment.folder(out))
-    fields: dict[str, Any] = {
-        "name": experiment.name,
-        "problem": experiment.problem,
-        "protocol": experiment.protocol,
-        "method": experiment.method,
-        "preset": experiment.preset,
-        "settings": dict(experiment.settings),
-        "rehearsal": experiment.epochs,
-        "seeds": list(runs_by_seed),
-        "missing": [seed for seed in experiment.seeds if seed not in runs_by_seed],
-        "error": damage or status.error,
-    }
+    of_problem = (
+        # a prefix tells a problem's setting from a method's of the same name
+        {key for key in experiment.settings if key.removeprefix("problem.") in parameters}
+        if experiment.settings
+        and (parameters := registry.parameters(registry.find("problems", experiment.problem)))
+        else set()
+    )
+    result = ExperimentResult(
+        name=experiment.name,
+        problem=experiment.problem,
+        method=experiment.method,
+        protocol=experiment.protocol,
+        problem_settings={k: v for k, v in experiment.settings.items() if k in of_problem},
+        settings={k: v for k, v in experiment.settings.items() if k not in of_problem},
+        preset=experiment.preset,
+        rehearsal=experiment.epochs,
+        seeds=list(runs_by_seed),
+        missing=[seed for seed in experiment.seeds if seed not in runs_by_seed],
+        error=damage or status.error,
+    )
     if not runs_by_seed:
-        return ExperimentResult(**fields)
+        return result
     runs = list(runs_by_seed.values())
     records = [run.record for run in runs]
     # seeds differ in nothing but the seed, which reading them checked
@@ -227,17 +195,23 @@ def collect_experiment(
     settings = first["method"]["settings"]
     # experiments that shared a device each took longer than they would have alone
     side_by_side = max(1.0, status.seconds / status.share) if status.share else 1.0
-    if course:
-        fields["course"] = compute_mean_course(runs)
-    return ExperimentResult(
-        **fields,
-        volume=compute_spread([numbers[volume_name(first)] for numbers in metrics]),
-        volume_of="ideal point" if has_only_corners(first["fixed_rays"]) else "front",
+    seconds = {
+        phase: [get_seconds(record, phase) / side_by_side for record in records]
+        for phase in ("to_selected", "training", "preparing", "evaluating")
+    }
+    return replace(
+        result,
+        course=compute_mean_course(runs) if course else [],
+        volume=Spread.of([numbers[volume_name(first)] for numbers in metrics]),
+        ideal=has_only_corners(first["fixed_rays"]),
         metrics={
             name: _spread_if_known([numbers.get(name) for numbers in metrics])
             for name in metrics[0]
         },
-        seconds=_sum_seconds(records, 1 / side_by_side),
+        seconds={phase: Spread.of(seconds[phase]) for phase in ("to_selected", "training")},
+        total_seconds={
+            phase: sum(seconds[phase]) for phase in ("training", "preparing", "evaluating")
+        },
         networks=len(first["networks"]),
         separate=first["fixed_rays"] is not None,
         # as the paper prints them: of one network
@@ -250,25 +224,14 @@ def collect_experiment(
         rays=_round_values(front.rays),
         front=_round_values(front.values),
         tasks=_compute_task_errors(runs),
-        made=_describe_origin(records, round(side_by_side)),
+        made=_describe_origin(records) | {"side_by_side": [round(side_by_side)]},
     )
-
-
-def compute_spread(values: Sequence[float]) -> Spread:
-    """Return the mean, the sample deviation (`None` for one seed) and each value.
-
-    >>> compute_spread([1.0, 2.0, 3.0])
-    Spread(mean=2.0, std=1.0, each=[1.0, 2.0, 3.0])
-    """
-    # by n - 1: a handful of seeds stand for all that could have been drawn
-    deviation = stdev(values) if len(values) > 1 else None
-    return Spread(mean=fmean(values), std=deviation, each=list(map(float, values)))
 
 
 def _spread_if_known(values: Sequence[float | None]) -> Spread | None:
     """Return the spread, or `None` if one of the values does not exist."""
     finite = [value for value in values if value is not None and math.isfinite(value)]
-    return compute_spread(finite) if len(finite) == len(values) else None
+    return Spread.of(finite) if len(finite) == len(values) else None
 
 
 def compute_mean_front(fronts: Sequence[Front]) -> Front:
@@ -310,7 +273,7 @@ def compute_mean_course(runs: Sequence[FinishedRun]) -> list[Stage]:
         width = _spread_if_known([span(front) for front in fronts])
         if volume is not None and width is not None:
             values = _round_values(compute_mean_front(fronts).values)
-            stages.append(Stage(epoch=epochs[index], hypervolume=volume, span=width, values=values))
+            stages.append(Stage(epochs[index], volume, width, values))
     return stages
 
 
@@ -322,51 +285,30 @@ def _round_values(values: Array) -> list[list[float | None]]:
     ]
 
 
-def _sum_seconds(records: Sequence[Record], share: float) -> Seconds:
-    """Times of the seeds; `share` is less than 1 where experiments were trained side by side."""
-    by_phase = {
-        phase: [share * get_seconds(record, phase) for record in records]
-        for phase in ("to_selected", "training", "preparing", "evaluating")
-    }
-    return Seconds(
-        to_selected=compute_spread(by_phase["to_selected"]),
-        training=compute_spread(by_phase["training"]),
-        all_training=sum(by_phase["training"]),
-        all_preparing=sum(by_phase["preparing"]),
-        all_evaluating=sum(by_phase["evaluating"]),
-    )
-
-
-def _compute_task_errors(runs: Sequence[FinishedRun]) -> Tasks | None:
-    """Compute misclassification task by task; `None` if it is not known of every task."""
+def _compute_task_errors(runs: Sequence[FinishedRun]) -> dict[str, Spread]:
+    """Compute misclassification task by task; nothing if it is not known of every task."""
     # the accuracy of a task is stored under the name of its objective
     names = runs[0].test.names
-    alone = has_only_corners(runs[0].record["fixed_rays"])
-    rates = [[_compute_task_error(run, n, alone=alone) for n in range(len(names))] for run in runs]
-    if not all(math.isfinite(rate) for row in rates for rate in row):
-        return None
-    return Tasks(
-        judged="each by its own network" if alone else "with equal weights",
-        misclassification={
-            name: compute_spread(column)
-            for name, column in zip(names, zip(*rates, strict=True), strict=True)
-        },
-        mean=compute_spread([fmean(row) for row in rates]),
-    )
+    spreads = {
+        name: _spread_if_known([_compute_task_error(run, task) for run in runs])
+        for task, name in enumerate(names)
+    }
+    known = {name: spread for name, spread in spreads.items() if spread is not None}
+    return known if len(known) == len(names) else {}
 
 
-def _compute_task_error(run: FinishedRun, task: int, *, alone: bool) -> float:
-    """Return the misclassification of a task, NaN if it is not known."""
+def _compute_task_error(run: FinishedRun, task: int) -> float | None:
+    """Return the misclassification of a task: with equal weights, or of its own network."""
     key = f"accuracy_{run.test.names[task]}"
-    if alone:
+    if has_only_corners(run.record["fixed_rays"]):
         # ray number `task` is the corner at which this task's network was trained
-        return 1 - float(run.test.metrics[key][task]) if key in run.test.metrics else math.nan
-    # with equal weights: at the centre of the simplex, which need not be a ray of the front
+        return 1 - float(run.test.metrics[key][task]) if key in run.test.metrics else None
+    # at the centre of the simplex, which need not be a ray of the front
     accuracy = ((run.record.get("centre") or {}).get("metrics") or {}).get(key)
-    return math.nan if accuracy is None else 1 - float(accuracy)
+    return None if accuracy is None else 1 - float(accuracy)
 
 
-def _describe_origin(records: Sequence[Record], side_by_side: int) -> Origin:
+def _describe_origin(records: Sequence[Record]) -> dict[str, list[Any]]:
     """Return the distinct answers of some records to each question about their origin."""
     answers: dict[str, list[Any]] = {name: [] for name in ORIGIN}
     for (name, keys), record in itertools.product(ORIGIN.items(), records):
@@ -377,4 +319,4 @@ def _describe_origin(records: Sequence[Record], side_by_side: int) -> Origin:
         if value is not None and value not in answers[name]:
             answers[name].append(value)
     caveats = dict.fromkeys(text for record in records for text in record.get("caveats") or ())
-    return Origin(**answers, caveats=list(caveats), side_by_side=side_by_side)
+    return {**answers, "caveats": list(caveats)}

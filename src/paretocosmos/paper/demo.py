@@ -17,7 +17,7 @@ from paretocosmos.paper.report import list_pictures
 from paretocosmos.paper.report.formatting import format_duration, format_printed
 from paretocosmos.paper.report.page import render_page, render_template
 from paretocosmos.paper.report.tables import Footnotes, explain_difference
-from paretocosmos.paper.results import RecipeResult
+from paretocosmos.paper.results import RecipeResult, title_benchmark
 from paretocosmos.plotting import front_figure, save_figure
 from paretocosmos.runs.run import Run
 
@@ -66,14 +66,12 @@ def build_comparison_table(result: RecipeResult, seconds: Mapping[str, float]) -
     notes = Footnotes()
     rows = []
     for experiment in result.done:
-        figure = experiment.paper.hypervolume
-        reasons = explain_difference(experiment) if figure.differs else ()
-        marks = "".join(f" ({notes.mark(reason)})" for reason in reasons)
+        marks = "".join(f" ({notes.mark(reason)})" for reason in explain_difference(experiment))
         rows.append(
             (
-                experiment.benchmark_title(protocol=False),
+                title_benchmark(experiment.benchmark),
                 f"{experiment.volume.mean:.3f}{marks}",
-                format_printed(figure, deviation=True),
+                format_printed(experiment.comparison.paper, deviation=True),
                 # to tenths: the time of one short training is not known to hundredths
                 format_duration(round(seconds[experiment.name], 1)),
             )
@@ -126,7 +124,7 @@ def write_demo(
         table=table,
         published=pictures.get("published"),
         default=pictures.get("default"),
-        caveats=dict.fromkeys(text for e in result.done for text in e.made.caveats),
+        caveats=dict.fromkeys(text for e in result.done for text in e.made["caveats"]),
         difference=DIFFERENCE,
         heading=heading,
         consequences=consequences,

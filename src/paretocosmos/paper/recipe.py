@@ -148,7 +148,8 @@ class Recipe:
         Variations are for each other's sake, and other images have numbers of their own; faces are
         compared with whatever settings.
         """
-        return self.shows != "study" and (not experiment.settings or self.shows == "celeba")
+        in_paper = not experiment.settings or self.shows == "celeba"
+        return in_paper and experiment.preset == "paper"
 
     def paper_volume(self, experiment: Experiment) -> float | None:
         """Return the hypervolume that the paper prints for an experiment, under its own protocol.

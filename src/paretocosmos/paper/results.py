@@ -1,73 +1,62 @@
-"""Results of a recipe as data, and each experiment compared with the paper's numbers.
+"""Results of a recipe as data, and each experiment beside the paper's numbers.
 
 `RecipeResult` is the content of ``results/reproduction/*.json`` and of the JSON that
 ``paretocosmos report`` writes.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from statistics import fmean, stdev
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from paretocosmos import registry
 from paretocosmos.errors import RunError
-from paretocosmos.paper.published import (
-    format_settings,
-    problem_title,
-)
+from paretocosmos.paper.published import format_settings, problem_title
+
+FORMAT = 2
+"""Raised when a file of today could not be read by yesterday's code."""
 
 DEVIATIONS = 2.0
 """Means differ if they are further apart than that many standard deviations of their difference."""
 
-
 BenchmarkKey = tuple[str, str, str | None]
 """A problem, its settings in words, and the protocol: equal for experiments on the same data."""
-
 
 # `None`, which the types hide: code that reads such a field has checked `seeds` before.
 PENDING: Any = None
 """Default of a field that only an experiment with a finished run has."""
 
 
-class Result(BaseModel):
-    """Base of all results, which are data and never change."""
-
-    # unknown keys are ignored, so that files of a later version with more of them can be read
-
-    # frozen, so that the report and the verdict can share one result
-    model_config = ConfigDict(frozen=True)
-
-
-class Spread(Result):
+@dataclass(frozen=True)
+class Spread:
     """A number over seeds: the mean, the sample deviation (`None` for one seed), and each."""
 
     mean: float
-    # by n - 1, which needs two seeds
     std: float | None
     each: list[float]
 
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Spread":
+        """Return the spread of some values.
 
-class Seconds(Result):
-    """Seconds of a seed, up to the selected epoch and in all; of all seeds, by phase."""
+        >>> Spread.of([1.0, 2.0, 3.0])
+        Spread(mean=2.0, std=1.0, each=[1.0, 2.0, 3.0])
+        """
+        # by n - 1: a handful of seeds stand for all that could have been drawn
+        deviation = stdev(values) if len(values) > 1 else None
+        return cls(fmean(values), deviation, list(map(float, values)))
 
-    to_selected: Spread
-    training: Spread
-    all_training: float
-    all_preparing: float
-    all_evaluating: float
-
-
-class Tasks(Result):
-    """Misclassification task by task: with equal weights, or each by its own network."""
-
-    judged: str
-    misclassification: dict[str, Spread]
-    mean: Spread
+    @property
+    def error(self) -> float | None:
+        """The standard error of the mean, `None` for one seed."""
+        return None if self.std is None else self.std / math.sqrt(len(self.each))
 
 
-class Stage(Result):
+@dataclass(frozen=True)
+class Stage:
     """The mean validation front after an epoch, and its numbers."""
 
     epoch: int
@@ -77,244 +66,180 @@ class Stage(Result):
     values: list[list[float | None]]
 
 
-class Origin(Result):
-    """Origin of the numbers: each distinct answer of the seeds."""
+@dataclass(frozen=True)
+class PaperComparison:
+    """An experiment beside what the paper prints of it.
 
-    device: list[str]
-    threads: list[int]
-    version: list[str]
-    source: list[str]
-    torch: list[str]
-    precision: list[str]
-    engine: list[str]
-    seeds_together: list[int]
-    images: list[str]
-    weights: list[str]
-    caveats: list[str]
-    side_by_side: int = 1  # absent from older files
+    Attributes:
+        paper: hypervolume, std, seconds, parameters and misclassification, those that are in print.
+        ours: the same of ours, in the paper's units; empty without a run, or for a rehearsal.
+        tasks: misclassification of each task in print.
+        allowed: by how much hypervolumes may differ: the rounding in print, and the noise.
+        differs: whether ours does; `None` where there is nothing to compare.
+        reasons: known reasons for differences.
+    """
 
-
-class Figure(Result):
-    """A number of the paper and ours beside it, each where there is one."""
-
-    paper: float | None = None
-    paper_std: float | None = None
-    ours: float | None = None
-    difference: float | None = None
+    paper: dict[str, float] = field(default_factory=dict)
+    ours: dict[str, float] = field(default_factory=dict)
+    tasks: list[float] = field(default_factory=list)
     allowed: float | None = None
     differs: bool | None = None
+    reasons: list[str] = field(default_factory=list)
+
+    def difference(self, quantity: str) -> float | None:
+        """Return ours less the paper's, `None` if one of them does not exist."""
+        if quantity not in self.paper or quantity not in self.ours:
+            return None
+        return self.ours[quantity] - self.paper[quantity]
 
 
-class PerTask(Result):
-    """The paper's numbers task by task, and ours."""
+@dataclass(frozen=True)
+class ExperimentResult:
+    """Result of an experiment; numbers are means over its seeds.
 
-    paper: list[float]
-    # pydantic copies defaults, so a list is safe here
-    ours: list[float] = []
-    difference: list[float] = []
+    What follows `comparison` is set if a run is finished.
 
+    Attributes:
+        problem_settings: those that make the problem another, such as the rule of its images.
+        settings: those of the method or its training that are not the preset's.
+        volume: hypervolume; of one network per objective that of their `ideal` point.
+        separate: whether each ray has a network of its own.
+        seconds: of each seed, up to its selected epoch and in all.
+        total_seconds: of all seeds, by phase.
+        tasks: misclassification with equal weights, or of each network for its own task.
+        made: distinct answers of the seeds to each question about their origin.
+        course: fronts on the way, where the recipe shows convergence.
+    """
 
-class Reason(Result):
-    """A reason why some numbers differ from the paper's."""
-
-    quantities: list[str]
-    sentence: str
-
-
-class PaperComparison(Result):
-    """An experiment beside what the paper prints of it."""
-
-    hypervolume: Figure = Figure()
-    seconds: Figure = Figure()
-    parameters: Figure = Figure()
-    misclassification: Figure = Figure()
-    tasks: PerTask | None = None
-    reasons: list[Reason] = []
-
-
-class BenchmarkResult(Result):
-    """Base of what is reported of a benchmark: a problem with its settings, under a protocol."""
-
+    name: str
     problem: str
-    settings: dict[str, Any] = {}
-    protocol: str | None
+    method: str
+    protocol: str | None = None
+    problem_settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    preset: str = "paper"
+    rehearsal: int | None = None
+    seeds: list[int] = field(default_factory=list)
+    missing: list[int] = field(default_factory=list)
+    error: str | None = None
+    comparison: PaperComparison = field(default_factory=PaperComparison)
 
-    @property
-    def problem_settings(self) -> dict[str, Any]:
-        """The settings that make the problem another, such as the rule its images follow.
-
-        >>> settings = {"rule": "text", "penalty": 1.0}
-        >>> result = BenchmarkResult(problem="multi_mnist", settings=settings, protocol=None)
-        >>> result.problem_settings, result.variation
-        ({'rule': 'text'}, {'penalty': 1.0})
-        """
-        # most experiments change nothing: their problem need not be imported
-        if not self.settings:
-            return {}
-        parameters = registry.parameters(registry.find("problems", self.problem))
-        return {
-            key: value
-            for key, value in self.settings.items()
-            # a prefix tells a problem's setting from a method's of the same name
-            if key.removeprefix("problem.") in parameters
-        }
-
-    @property
-    def variation(self) -> dict[str, Any]:
-        """The other settings: those of the method or its training that are not the preset's."""
-        of_problem = self.problem_settings
-        return {key: value for key, value in self.settings.items() if key not in of_problem}
+    volume: Spread = PENDING
+    ideal: bool = False
+    metrics: dict[str, Spread | None] = PENDING
+    seconds: dict[str, Spread] = PENDING
+    total_seconds: dict[str, float] = field(default_factory=dict)
+    networks: int = PENDING
+    separate: bool = PENDING
+    parameters: int = PENDING
+    epochs: int = PENDING
+    epochs_selected: list[int] = PENDING
+    varied: dict[str, Any] = field(default_factory=dict)
+    objectives: list[str] = PENDING
+    reference: list[float] = PENDING
+    rays: list[list[float | None]] = PENDING
+    front: list[list[float | None]] = PENDING
+    tasks: dict[str, Spread] = field(default_factory=dict)
+    made: dict[str, list[Any]] = field(default_factory=dict)
+    course: list[Stage] = field(default_factory=list)
 
     @property
     def benchmark(self) -> BenchmarkKey:
         """The benchmark, to tell it from others.
 
-        >>> settings = {"rule": "text"}
-        >>> BenchmarkResult(problem="multi_mnist", settings=settings, protocol="paper").benchmark
+        >>> rule = {"rule": "text"}
+        >>> ExperimentResult("a", "multi_mnist", "mgda", "paper", problem_settings=rule).benchmark
         ('multi_mnist', 'rule text', 'paper')
         """
         return self.problem, format_settings(self.problem_settings), self.protocol
-
-    def benchmark_title(self, *, protocol: bool = True) -> str:
-        """Return the title of the benchmark.
-
-        >>> settings = {"rule": "text"}
-        >>> result = BenchmarkResult(problem="multi_mnist", settings=settings, protocol="paper")
-        >>> result.benchmark_title(), result.benchmark_title(protocol=False)
-        ('Multi-MNIST, rule text, paper', 'Multi-MNIST, rule text')
-        """
-        problem, settings, protocol_name = self.benchmark
-        parts = [problem_title(problem), settings, protocol_name if protocol else None]
-        return ", ".join(filter(None, parts))
 
     @property
     def is_harder(self) -> bool:
         """True for images drawn as Lin et al. describe, which are harder than the paper's."""
         return self.problem_settings.get("rule") == "text"
 
-
-class ExperimentResult(BenchmarkResult):
-    """Result of an experiment; numbers are means over its seeds.
-
-    What follows `comparison` is set if a run is finished.
-    """
-
-    name: str
-    method: str
-    preset: str = "paper"  # the only one of older files
-    rehearsal: int | None
-    seeds: list[int]
-    missing: list[int]
-    error: str | None
-    # the alias is the key in files, which keep the names of earlier versions
-    comparison: PaperComparison | None = Field(default=None, alias="against")
-
-    volume: Spread = PENDING
-    volume_of: Literal["front", "ideal point"] = PENDING
-    metrics: dict[str, Spread | None] = PENDING
-    seconds: Seconds = PENDING
-    networks: int = PENDING
-    separate: bool = PENDING
-    parameters: int = PENDING
-    epochs: int = PENDING
-    epochs_selected: list[int] = PENDING
-    varied: dict[str, Any] = PENDING
-    objectives: list[str] = PENDING
-    reference: list[float] = PENDING
-    rays: list[list[float | None]] = PENDING
-    front: list[list[float | None]] = PENDING
-    tasks: Tasks | None = PENDING
-    made: Origin = PENDING
-    course: list[Stage] = []
-
     @property
-    def paper(self) -> PaperComparison:
-        """The comparison with the paper, empty where the paper prints nothing."""
-        return self.comparison or PaperComparison()
+    def mean_error(self) -> Spread | None:
+        """Misclassification, the mean over all tasks."""
+        by_seed = list(zip(*(rate.each for rate in self.tasks.values()), strict=True))
+        return Spread.of(list(map(fmean, by_seed))) if by_seed else None
 
 
-class RivalComparison(BenchmarkResult):
-    """COSMOS and another method on a benchmark."""
+def title_benchmark(key: BenchmarkKey, *, protocol: bool = False) -> str:
+    """Return the title of a benchmark.
 
-    method: str
-    difference: float
-    in_deviations: float | None
-    verdict: str
+    >>> title_benchmark(("multi_mnist", "rule text", "paper"), protocol=True)
+    'Multi-MNIST, rule text, paper'
+    """
+    problem, settings, protocol_name = key
+    parts = [problem_title(problem), settings, protocol_name if protocol else None]
+    return ", ".join(filter(None, parts))
 
 
-class JudgedRow(BenchmarkResult):
-    """The verdict on a claim for a benchmark, in a sentence, and in short."""
+@dataclass(frozen=True)
+class ClaimRow:
+    """The verdict on a claim for a benchmark, in short, and with all numbers in a sentence."""
 
-    holds: bool | None = None
+    benchmark: BenchmarkKey
+    holds: bool | None
+    short: str
     sentence: str = ""
-    short: str = ""
 
 
-class AblationRow(JudgedRow):
-    """Width and hypervolume by penalty and by alpha, and the noise of their differences."""
-
-    penalties: list[float]
-    span_by_penalty: list[float]
-    volume_by_penalty: list[float]
-    alphas: list[float]
-    span_by_alpha: list[float]
-    volume_by_alpha: list[float]
-    span_deviation: float | None
-    span_deviation_by_alpha: float | None
-    volume_deviation: float | None
-    smallest_dominated: float
-
-
-class ConvergenceRow(JudgedRow):
-    """Width and hypervolume of an early front and of the last one."""
-
-    widths: list[float]
-    volumes: list[float]
-    deviation: float | None
-
-
-class ClaimResult(Result):
-    """A claim of the paper, whether it holds, and the benchmarks or comparisons that show it."""
+@dataclass(frozen=True)
+class ClaimResult:
+    """A claim of the paper, and the benchmarks or comparisons that show whether it holds."""
 
     claim: str
-    holds: bool | None
-    sentence: str
-    deviations: float | None = None
-    # pydantic tells the rows of a file apart by their required fields
-    rows: list[AblationRow | ConvergenceRow | RivalComparison]
+    rows: list[ClaimRow]
+    # on images that are harder than the paper's
+    harder: bool = False
+
+    @property
+    def holds(self) -> bool | None:
+        """False if one row refutes it, else None if one is open, else True."""
+        return combine_verdicts(self.rows)
 
 
-class TotalSeconds(Result):
-    """Seconds that all experiments took, by what they went into."""
-
-    training: float
-    preparing: float
-    evaluating: float
+def combine_verdicts(rows: Sequence[ClaimRow]) -> bool | None:
+    """Return False if one row does not hold, else None if one is open, else True."""
+    states = [row.holds for row in rows]
+    return False if False in states else None if None in states or not rows else True
 
 
-class RecipeResult(Result):
-    """All experiments of a recipe, what they took, and the paper's claims."""
+@dataclass(frozen=True)
+class RecipeResult:
+    """All experiments of a recipe, and the paper's claims."""
 
-    format: int
-    recipe: Annotated[str, Field(max_length=100, pattern=r"^[^/\\\x00-\x1f]+$")]  # a file's name
+    recipe: str
     title: str
     section: str
     shows: str
     rehearsal: int | None
-    # experiments were called cells when the first results were published
-    experiments: list[ExperimentResult] = Field(alias="cells")
-    seconds: TotalSeconds
-    claims: list[ClaimResult]
+    experiments: list[ExperimentResult]
+    claims: list[ClaimResult] = field(default_factory=list)
 
     @property
     def done(self) -> list[ExperimentResult]:
         """The experiments that have a finished run."""
         return [experiment for experiment in self.experiments if experiment.seeds]
 
+    def sum_seconds(self, phase: str) -> float:
+        """Return the seconds that all seeds of all experiments took for a phase."""
+        return sum(experiment.total_seconds[phase] for experiment in self.done)
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON value, which `from_dict` reads."""
-        # without what was not set: an experiment without a run has no numbers to write
-        return self.model_dump(exclude_unset=True, by_alias=True)
+        content = asdict(self)
+        # an experiment without a run has no numbers to write
+        cells = [
+            {key: value for key, value in experiment.items() if value is not None}
+            for experiment in content.pop("experiments")
+        ]
+        for claim, result in zip(content["claims"], self.claims, strict=True):
+            claim["holds"] = result.holds
+        # experiments were called cells when the first results were published
+        return {"format": FORMAT, **content, "cells": cells}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], file: Path) -> "RecipeResult":
@@ -324,19 +249,17 @@ class RecipeResult(Result):
             content: of the file.
             file: its name in an error.
         """
+        fields = {**content, "experiments": content.get("cells")}
         try:
-            return cls.model_validate(content)
+            return TypeAdapter(cls).validate_python(fields)
         except ValidationError as error:
+            # the first mistake is enough: a damaged file is written again, not mended
+            mistake = error.errors(include_url=False)[0]
+            place = ".".join(map(str, mistake["loc"]))
             raise RunError(
-                f"`{file}` is damaged: {first_mistake(error)}; write it again from the run folders"
+                f"`{file}` is damaged: `{place}`: {mistake['msg']}; write it again from the run "
+                "folders"
             ) from error
-
-
-def first_mistake(error: ValidationError) -> str:
-    """Return the key of the first invalid value, and what is wrong with it."""
-    # the first is enough: a damaged file is written again, not mended
-    mistake = error.errors(include_url=False)[0]
-    return f"`{'.'.join(map(str, mistake['loc']))}`: {mistake['msg']}"
 
 
 def is_significant(difference: float, deviation: float | None) -> bool:
@@ -353,7 +276,7 @@ def compute_difference_deviation(first: Spread, second: Spread) -> float | None:
 
     Where one of them has one seed, the deviation of the other's seeds stands for both.
 
-    >>> first, second = (Spread(mean=1.0, std=s, each=[1.0] * n) for s, n in ((0.3, 9), (0.4, 4)))
+    >>> first, second = Spread(1.0, 0.3, [1.0] * 9), Spread(1.0, 0.4, [1.0] * 4)
     >>> f"{compute_difference_deviation(first, second):.4f}"
     '0.2236'
     """

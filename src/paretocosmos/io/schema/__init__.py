@@ -40,7 +40,7 @@ MOST_WORKERS = 256
 NETWORKS = 10_000
 """Networks of one run."""
 
-SHOWS = ("table", "fronts", "convergence", "ablation", "celeba", "intuition", "study")
+SHOWS = ("table", "fronts", "convergence", "ablation", "celeba", "intuition")
 """What is drawn from a recipe."""
 
 PRESETS = ("default", "paper")

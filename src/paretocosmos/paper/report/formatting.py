@@ -1,8 +1,9 @@
 """Numbers as the text of a report."""
 
 import math
+from collections.abc import Mapping
 
-from paretocosmos.paper.results import Figure, Spread
+from paretocosmos.paper.results import Spread
 
 NONE = "–"
 """Stands where there is no number."""
@@ -11,7 +12,7 @@ NONE = "–"
 def format_spread(number: Spread | None, digits: int = 3, scale: float = 1.0) -> str:
     """Format a mean over seeds and its deviation.
 
-    >>> format_spread(Spread(mean=3.3456, std=0.0031, each=[3.3, 3.4]))
+    >>> format_spread(Spread(3.3456, 0.0031, [3.3, 3.4]))
     '3.346 ± 0.003'
     """
     if number is None:
@@ -30,19 +31,19 @@ def format_difference(value: float | None, digits: int = 3, scale: float = 1.0) 
     return NONE if value is None else f"{scale * value:+.{digits}f}".replace("-", "−")
 
 
-def format_printed(figure: Figure, *, deviation: bool = False) -> str:
+def format_printed(paper: Mapping[str, float], *, deviation: bool = False) -> str:
     """Format a hypervolume of the paper, with as many digits as in print; faces have no deviation.
 
-    >>> figure = Figure(paper=3.34, paper_std=0.01)
-    >>> format_printed(figure), format_printed(figure, deviation=True)
+    >>> paper = {"hypervolume": 3.34, "std": 0.01}
+    >>> format_printed(paper), format_printed(paper, deviation=True)
     ('3.34', '3.34 ± 0.01')
     """
-    if figure.paper is None:
+    if "hypervolume" not in paper:
         return NONE
     # the table of CelebA has three digits and no deviation, Table 1 two and one
-    if figure.paper_std is None:
-        return f"{figure.paper:.3f}"
-    return f"{figure.paper:.2f}" + (f" ± {figure.paper_std:.2f}" if deviation else "")
+    if "std" not in paper:
+        return f"{paper['hypervolume']:.3f}"
+    return f"{paper['hypervolume']:.2f}" + (f" ± {paper['std']:.2f}" if deviation else "")
 
 
 def format_ratio(ratio: float | None) -> str:
@@ -56,11 +57,6 @@ def format_ratio(ratio: float | None) -> str:
     # rounded to two digits first, or 9.96 would have three
     digits = 1 - math.floor(math.log10(float(f"{ratio:.1e}"))) if ratio else 0
     return f"{ratio:,.{max(digits, 0)}f}"
-
-
-def format_speedup(seconds: Figure) -> str:
-    """Format how many times faster than the paper a training was."""
-    return format_ratio(seconds.paper / seconds.ours if seconds.paper and seconds.ours else None)
 
 
 def format_duration(seconds: float | None) -> str:

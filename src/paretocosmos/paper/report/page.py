@@ -16,11 +16,11 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 from paretocosmos.io import palette
-from paretocosmos.paper.published import device_title, format_settings, get_published, method_title
+from paretocosmos.paper.published import device_title, method_title
 from paretocosmos.paper.report import formatting, tables
 from paretocosmos.paper.report.figures import Picture
-from paretocosmos.paper.report.verdict import arrange_verdict
-from paretocosmos.paper.results import ExperimentResult, RecipeResult
+from paretocosmos.paper.report.verdict import arrange_verdict, summarize_claim
+from paretocosmos.paper.results import RecipeResult, title_benchmark
 
 FOLDER = Path(__file__).parent
 
@@ -45,24 +45,17 @@ def render_report(
     >>> render_report([]).strip()
     '# Reproduction'
     """
-    sections = []
-    earlier_notes: set[str] = set()  # notes of earlier sections, which are not repeated
-    timed: dict[str, str] = {}  # by experiment, the recipe that told its time
-    for result in results:
-        notes = [note for note in _list_notes(result, timed) if note not in earlier_notes]
-        earlier_notes.update(notes)
-        # on the right of `|`, so that the first recipe that told a time keeps it
-        timed = {experiment.name: result.recipe for experiment in result.done} | timed
-        sections.append(
-            {
-                "result": result,
-                "labels": tables.label_experiments(result.experiments),
-                "pictures": (pictures or {}).get(result.recipe, ()),
-                "notes": notes,
-                "mark": f" (rehearsal, {format_epochs(result)})" if result.rehearsal else "",
-                **tables.TABLES[result.shows](result),
-            }
-        )
+    sections = [
+        {
+            "result": result,
+            "labels": tables.label_experiments(result.experiments),
+            "pictures": (pictures or {}).get(result.recipe, ()),
+            "notes": list(_list_notes(result)),
+            "mark": f" (rehearsal, {format_epochs(result)})" if result.rehearsal else "",
+            **(tables.TABLES[result.shows](result) if result.shows in tables.TABLES else {}),
+        }
+        for result in results
+    ]
     return render_template(
         "report.md.jinja",
         title=title,
@@ -101,7 +94,7 @@ def _create_environment() -> jinja2.Environment:
         "spread": formatting.format_spread,
         "difference": formatting.format_difference,
         "printed": formatting.format_printed,
-        "speedup": formatting.format_speedup,
+        "ratio": formatting.format_ratio,
         "duration": formatting.format_duration,
         "thousands": formatting.format_thousands,
         "rate": formatting.format_rate,
@@ -113,7 +106,6 @@ def _create_environment() -> jinja2.Environment:
         "NONE": formatting.NONE,
         "Footnotes": tables.Footnotes,
         "method_title": method_title,
-        "published": get_published(),
         "format_epochs": format_epochs,
         **{
             function.__name__: function
@@ -125,8 +117,10 @@ def _create_environment() -> jinja2.Environment:
                 tables.format_varied,
                 tables.is_among_best,
                 tables.sort_experiments,
-                tables.sum_paper_seconds,
                 tables.title_benchmarks,
+                tables.title_experiments,
+                summarize_claim,
+                title_benchmark,
             )
         },
     }
@@ -154,26 +148,25 @@ def escape_markdown(value: object) -> Markup:
     )
 
 
-def _list_notes(result: RecipeResult, timed: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is missing, how long it took, how it was produced, and its caveats.
-
-    Args:
-        result: of a recipe.
-        timed: experiments whose time another recipe tells, and the name of that recipe.
-    """
-    done = result.done
-    yield from _list_missing(result.experiments)
-    # told once: the same runs in two recipes would seem to take twice as long
-    if all(experiment.name in timed for experiment in done):
-        recipes = dict.fromkeys(f"`{timed[experiment.name]}`" for experiment in done)
-        yield f"Time: included in {' and '.join(recipes)}, which has the same runs."
-    else:
-        seconds = result.seconds.model_dump().items()
-        times = (f"{formatting.format_duration(value)} {phase}" for phase, value in seconds)
-        yield f"Time: {', '.join(times)}."
+def _list_notes(result: RecipeResult) -> Iterator[str]:
+    """Yield what is missing, how long it took, how it was produced, and its caveats."""
+    done, total = result.done, len(result.experiments)
+    missing: dict[tuple[int, ...], list[str]] = {}
+    for experiment in result.experiments:
+        if experiment.error is not None:
+            yield f"Failed: `{experiment.name}`: {experiment.error}"
+        if experiment.missing:
+            missing.setdefault(tuple(experiment.missing), []).append(f"`{experiment.name}`")
+    for seeds, names in missing.items():
+        # a list of all experiments would only hide that it is all of them
+        scope = "all experiments" if len(names) == total else ", ".join(names)
+        yield f"Missing: seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))} of {scope}."
+    phases = ("training", "preparing", "evaluating")
+    times = (f"{formatting.format_duration(result.sum_seconds(p))} {p}" for p in phases)
+    yield f"Time: {', '.join(times)}."
 
     def distinct(key: str) -> str:
-        answers = (str(answer) for experiment in done for answer in getattr(experiment.made, key))
+        answers = (str(answer) for experiment in done for answer in experiment.made[key])
         return " and ".join(dict.fromkeys(map(device_title, answers))) or "unknown"
 
     yield (
@@ -182,33 +175,8 @@ def _list_notes(result: RecipeResult, timed: Mapping[str, str]) -> Iterator[str]
         f"precision {distinct('precision')}, engine {distinct('engine')}, seeds trained together: "
         f"{distinct('seeds_together')}."
     )
-    images = (f"{e.benchmark_title(protocol=False)}: {t}." for e in done for t in e.made.images)
-    yield from dict.fromkeys([*images, *(text for e in done for text in e.made.caveats)])
-
-
-def _list_missing(experiments: Sequence[ExperimentResult]) -> Iterator[str]:
-    """Yield what failed and why, and which seeds are missing."""
-    missing: dict[tuple[int, ...], dict[str, list[str]]] = {}
-    for experiment in experiments:
-        name = f"{method_title(experiment.method)} on {experiment.benchmark_title()}"
-        if experiment.error is not None:
-            yield f"Failed: {name} (`{experiment.name}`): {experiment.error}"
-        if experiment.missing:
-            settings = format_settings(experiment.variation)
-            missing.setdefault(tuple(experiment.missing), {}).setdefault(name, []).append(settings)
-    for seeds, settings_by_name in missing.items():
-        # a list of all experiments would only hide that it is all of them
-        everywhere = sum(map(len, settings_by_name.values())) == len(experiments)
-        names = [
-            f"{name} ({more})" if more else name
-            for name, settings in settings_by_name.items()
-            # many experiments that differ in their settings alone are counted
-            for more in (settings if len(settings) < 4 else [f"{len(settings)} settings"])
-        ]
-        prefix = "each of " * (len(settings_by_name) > 1)
-        scope = "all experiments" if everywhere else prefix + "; ".join(names)
-        listed = ", ".join(map(str, seeds))
-        yield f"Missing: seed{'s' * (len(seeds) > 1)} {listed} of {scope}."
+    images = (f"{title_benchmark(e.benchmark)}: {t}." for e in done for t in e.made["images"])
+    yield from dict.fromkeys([*images, *(text for e in done for text in e.made["caveats"])])
 
 
 def render_page(text: str, pictures: Mapping[str, bytes]) -> str:

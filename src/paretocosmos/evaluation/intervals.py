@@ -1,6 +1,6 @@
 """Intervals of metrics: how far a number may lie from what one sample shows."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -193,22 +193,27 @@ def draw_paired_scores(
     size = max(1, CHUNK // count if rays == 1 else CHUNK_RAYS // (count * rays))
     sizes = [min(size, draws - start) for start in range(0, draws, size)]
     few, counts = _count_draws(count, sizes, seed)
-    device = first(outputs).device
-    columns: list[Array] = []
-    for metric in metrics:
+    device, metrics = first(outputs).device, list(metrics)
+    columns: dict[int, Tensor] = {}
+    for index, metric in enumerate(metrics):
         # weights are some ten times faster than gathering rows
         if score_batch is None and _takes_weight(metric, outputs, targets, few.to(device)):
             scores = [
                 _score_by_weight(metric, outputs, targets, chunk.to(device).float())
                 for chunk in counts
             ]
-        else:
-            scores = [
-                _score_by_rows(metric, outputs, targets, rows.to(device), score_batch)
-                for rows in _draw_rows(count, sizes, seed)
-            ]
-        columns.append(torch.cat(scores).cpu().numpy())
-    return np.stack(columns, axis=-1)
+            columns[index] = torch.cat(scores)
+    others = [index for index in range(len(metrics)) if index not in columns]
+    if others:
+        # of all other metrics together, so that rows are gathered once, however many there are
+        tables = [
+            _score_by_rows(
+                [metrics[index] for index in others], outputs, targets, rows.to(device), score_batch
+            )
+            for rows in _draw_rows(count, sizes, seed)
+        ]
+        columns |= zip(others, torch.cat(tables).unbind(dim=-1), strict=True)
+    return torch.stack([columns[index] for index in range(len(metrics))], dim=-1).cpu().numpy()
 
 
 def _draw_rows(count: int, sizes: Iterable[int], seed: int) -> Iterator[Tensor]:
@@ -229,14 +234,19 @@ def _count_draws(count: int, sizes: Iterable[int], seed: int) -> tuple[Tensor, l
 
 
 def _score_by_rows(
-    metric: Metric, outputs: Outputs, targets: Targets, rows: Tensor, score_batch: int | None
+    metrics: Sequence[Metric],
+    outputs: Outputs,
+    targets: Targets,
+    rows: Tensor,
+    score_batch: int | None,
 ) -> Tensor:
-    """Score a metric on drawn rows ``[draws, B]`` at every ray, ``[draws, N]``."""
+    """Score metrics on drawn rows ``[draws, B]`` at every ray, ``[draws, N, M]``."""
 
     def score_draw(drawn: Tensor) -> Tensor:
         chosen = map_tensors(lambda out: out[:, drawn], outputs)
         truth = map_tensors(lambda target: target[drawn], targets)
-        return compute_score(metric, chosen, truth, score_batch).double()
+        scores = [compute_score(metric, chosen, truth, score_batch) for metric in metrics]
+        return torch.stack([score.double() for score in scores], dim=-1)
 
     try:
         return torch.vmap(score_draw)(rows)
@@ -265,7 +275,7 @@ def _takes_weight(metric: Metric, outputs: Outputs, targets: Targets, rows: Tens
     """Return whether a weight counts as so many equal rows; a user's metric may ignore weights."""
     try:
         weighted = _score_by_weight(metric, outputs, targets, _count_rows(rows))
-        drawn = _score_by_rows(metric, outputs, targets, rows, None)
+        drawn = _score_by_rows([metric], outputs, targets, rows, None).squeeze(-1)
     except Exception:  # a metric's own, which is raised again where it is needed
         return False
     return weighted.shape == drawn.shape and torch.allclose(

@@ -86,30 +86,26 @@ class LowRank(ConditionedLayer, ABC):
 
     def _compute_change(self, inputs: Tensor) -> Tensor:
         """Compute what the rays add to the layer's outputs, for every sample under its ray."""
-        rays, scales = self._compute_scales()
-        axis = self.current().axis
+        # each read of a parameter is a call of `__getattr__`
+        writes, shift_matrix = self.writes, self.shifts
+        term, _, axis = self.current()
+        rays, scales = _compute_scales(term, writes)
         # A x: the only product with the full input, once for all rays
         read: Tensor = self.reads(inputs)
         if rays.shape[0] > 1:
             read = move_samples_first(read, axis)
         check_group_count(read.shape[0], rays.shape[0])
-        shifts = None if self.shifts is None else rays @ self.shifts
+        shifts = None if shift_matrix is None else rays @ shift_matrix
         if rays.shape[0] == 1:  # one ray for the whole batch is a matrix and a bias
-            return self._write(read, self.writes * scales, None if shifts is None else shifts[0])
+            return self._write(read, writes * scales, None if shifts is None else shifts[0])
         scaled = _scale_groups(read, self._broadcast(scales, read))
-        written = self._write(scaled, self.writes, None)
+        written = self._write(scaled, writes, None)
         if shifts is not None:
             written = add_terms(written, self._broadcast(shifts, read), "groups")
         return move_samples_back(written, axis)
 
     def supports(self, axis: SampleAxis) -> bool:
         return axis.axis == 0 or self._channels_last
-
-    def _compute_scales(self) -> tuple[Tensor, Tensor]:
-        """Return the rays ``[G, J]`` and the factor of each rank's outputs, ``[G, J * rank]``."""
-        rays = self.current().term.to(self.writes)
-        ranks = self.writes.shape[1] // rays.shape[1]
-        return rays, rays.unsqueeze(-1).expand(-1, -1, ranks).flatten(1)
 
     @abstractmethod
     def _write(self, read: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -166,7 +162,7 @@ class LowRankConv(LowRank):
 
         Every ray's weights are written out, which few samples per ray are not worth.
         """
-        rays, scales = self._compute_scales()
+        rays, scales = _compute_scales(self.current().term, self.writes)
         # `None` leaves it to the usual path, which does not write out weights
         if inputs.shape[0] < FEWEST_SAMPLES * rays.shape[0]:
             return None
@@ -212,6 +208,13 @@ def make_adapter(layer: nn.Module, objectives: int, rank: int) -> LowRank:
     adapter = (LowRankConv1D if is_conv1d(layer) else make_low_rank)(layer, objectives, rank)
     adapter.shifts = None
     return adapter
+
+
+def _compute_scales(rays: Tensor, writes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the rays ``[G, J]`` and the factor of each rank's outputs, ``[G, J * rank]``."""
+    rays = rays.to(writes)
+    ranks = writes.shape[1] // rays.shape[1]
+    return rays, rays.unsqueeze(-1).expand(-1, -1, ranks).flatten(1)
 
 
 def _scale_groups(read: Tensor, scales: Tensor) -> Tensor:

@@ -33,7 +33,9 @@ ComputeLosses = Callable[[Parameters, Inputs, Targets, Tensor], tuple[Tensor, tu
 
 # What may differ between objectives that are computed together: which head, which label, and how
 # it is called. Any other difference, as of a threshold, would need a loss of its own.
-OWN_ATTRIBUTES = {"name", "output", "target"}
+OWN_ATTRIBUTES = {"name", "output", "target", "index"}
+# From how many objectives on one output it pays to stack their targets.
+FEWEST_TOGETHER = 4
 
 
 class StepResult(NamedTuple):
@@ -332,10 +334,8 @@ def compute_group_losses(
     """Compute losses ``[G, J]``: every objective on every group of neighbouring samples."""
 
     def compute_losses(outputs: Outputs, targets: Targets) -> Tensor:
-        if isinstance(outputs, Mapping) and len(objectives) > 1:
-            lead = objectives[0]
-            if keeps_promise(lead, "per_head") and _differ_by_head(objectives, outputs, targets):
-                return _compute_together(objectives, outputs, targets)
+        if _are_alike(objectives, outputs, targets, grouped=rays > 1):
+            return _compute_together(objectives, outputs, targets)
         return torch.stack([objective.loss(outputs, targets) for objective in objectives])
 
     # one group needs no vmap, whose overhead a small step feels
@@ -346,13 +346,13 @@ def compute_group_losses(
     return torch.vmap(compute_losses)(map_tensors(by_group, outputs), grouped)
 
 
-def _differ_by_head(
-    objectives: Sequence[Objective], outputs: Mapping[str, Tensor], targets: Targets
+def _are_alike(
+    objectives: Sequence[Objective], outputs: Outputs, targets: Targets, *, grouped: bool
 ) -> bool:
-    """Return whether the objectives are of one kind, on several heads of one shape.
+    """Return whether the objectives are of one kind, on heads and targets of one shape.
 
-    Ten cross-entropies on ten heads are then one of J times the size: on a GPU the cost of a step
-    must not grow with the objectives. One from outside may look at other heads, unless it promises
+    Ten cross-entropies on ten heads are then one of J times the size: the cost of a step must not
+    grow with the objectives. One from outside may look at other heads, unless it promises
     otherwise.
     """
 
@@ -360,24 +360,34 @@ def _differ_by_head(
         return {key: v for key, v in vars(objective).items() if key not in OWN_ATTRIBUTES}
 
     lead = objectives[0]
+    if isinstance(outputs, Mapping):
+        shapes = {outputs[str(o.output)].shape if o.output in outputs else () for o in objectives}
+        alike = len(objectives) > 1 and len(shapes) == 1 and () not in shapes
+    else:
+        # without groups a function of the caller's runs without vmap, which it may not know
+        alike = isinstance(outputs, Tensor) and grouped and len(objectives) >= FEWEST_TOGETHER
     return (
-        all(o.output in outputs and o.target in targets for o in objectives)
+        alike
+        and keeps_promise(lead, "per_head")
+        and all(o.target in targets for o in objectives)
         and len({type(o) for o in objectives}) == 1
         and all(settings(o) == settings(lead) for o in objectives)
-        and len({outputs[str(o.output)].shape for o in objectives}) == 1
         and len({(targets[o.target].shape, targets[o.target].dtype) for o in objectives}) == 1
     )
 
 
 def _compute_together(
-    objectives: Sequence[Objective], outputs: Mapping[str, Tensor], targets: Targets
+    objectives: Sequence[Objective], outputs: Outputs, targets: Targets
 ) -> Tensor:
     lead = objectives[0]
 
     def loss(output: Tensor, target: Tensor) -> Tensor:
-        return lead.loss({str(lead.output): output}, {**targets, lead.target: target})
+        head = {str(lead.output): output} if isinstance(outputs, Mapping) else output
+        return lead.loss(head, {**targets, lead.target: target})
 
+    heads = [
+        outputs[str(o.output)] if isinstance(outputs, Mapping) else outputs for o in objectives
+    ]
     return torch.vmap(loss)(
-        torch.stack([outputs[str(o.output)] for o in objectives]),
-        torch.stack([targets[o.target] for o in objectives]),
+        torch.stack(heads), torch.stack([targets[o.target] for o in objectives])
     )

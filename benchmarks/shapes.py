@@ -42,6 +42,14 @@ METHODS: dict[str, dict[str, Any]] = {
         "settings": {"smoothing": 0.02, "scale_losses": False},
     },
 }
+# What was tried on fronts in pieces; only if `--methods` names them.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "default, weights free": {"settings": {"least": None}},
+    "default, half the cosine": {"settings": {"penalty": 2.5}},
+    "default, no floor": {"settings": {"floor": 0.0}},
+    "default, losses as they are": {"settings": {"normalise": False}},
+    "default, weights free, losses as they are": {"settings": {"normalise": False, "least": None}},
+}
 # Points of a front, by its objectives, learned and exact.
 POINTS = {2: 100, 3: 300}
 # Rays of a path between no weight on an objective and all of it.
@@ -66,7 +74,7 @@ def main() -> None:
         for method in arguments.methods.split(";"):
             for seed in map(int, arguments.seeds.split(",")):
                 rows.append({"problem": name, "method": method, "seed": seed})
-                rows[-1] |= measure_method(problem, METHODS[method], seed)
+                rows[-1] |= measure_method(problem, (METHODS | VARIANTS)[method], seed)
                 print(_line(rows[-1]), flush=True)
         if arguments.out is not None:
             content = {"points": POINTS, "fronts": rows} | get_provenance(torch.device("cpu"))

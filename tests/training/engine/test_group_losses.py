@@ -78,6 +78,19 @@ def test_ten_heads_alike_are_one_call(together: Calls, groups: int, weighted: bo
         torch.testing.assert_close(leaves[head].grad, twins[head].grad)
 
 
+@pytest.mark.parametrize(("groups", "count"), [(1, 0), (4, 1)])
+def test_ten_targets_of_one_output_are_one_call(together: Calls, groups: int, count: int) -> None:
+    """Not without groups: a function of the caller's need not know vmap."""
+    objectives: list[Objective] = [MeanSquaredError(name=head, target=head) for head in HEADS]
+    output, targets = torch.randn(B, 3, dtype=DOUBLE), _outputs(3)
+    found = compute_group_losses(objectives, output, targets, groups)
+    assert together.count == count
+    torch.testing.assert_close(found, _loop(objectives, output, targets, groups))
+    two = compute_group_losses(objectives[:2], output, targets, groups)
+    assert together.count == count
+    torch.testing.assert_close(two, found[:, :2])
+
+
 @pytest.mark.parametrize("groups", [1, 3])
 def test_heads_that_share_a_target_are_alike_too(together: Calls, groups: int) -> None:
     outputs, targets = _outputs(2), {"label": torch.randn(B, 2, dtype=DOUBLE)}

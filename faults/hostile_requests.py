@@ -11,7 +11,7 @@ from paretocosmos.serving.schemas import make_criteria_model
 
 __all__ = ["Ask", "asks"]
 
-End = Literal["answer", "half", "abort", "leave", "stall", "deaf"]
+End = Literal["answer", "half", "abort", "leave"]
 
 
 @dataclass(frozen=True)
@@ -21,21 +21,18 @@ class Ask:
     Attributes:
         kind: of its fault, in words.
         sent: the bytes.
-        end: what comes then: it waits for the answer; sends no more, which it says; aborts; leaves
-            without a word; stalls, until the server has had enough; or asks the same again and
-            again, without reading an answer.
-        drip: one byte at a time, slowly.
+        end: what comes then: it waits for the answer; sends no more, which it says; aborts; or
+            leaves without a word.
         alone: whether it must get a 400 and nothing more: what follows is no request.
     """
 
     kind: str
     sent: bytes
     end: End = "answer"
-    drip: bool = False
     alone: bool = False
 
 
-PATHS = ("/", "/predict", "/choose", "/front", "/health", "/metrics", "/docs", "/openapi.json")
+PATHS = ("/", "/predict", "/choose", "/front", "/health", "/metrics", "/openapi.json")
 METHODS = [
     "GET",
     "HEAD",
@@ -107,8 +104,6 @@ def asks(seed: int, good: dict[str, Any], token: str | None) -> Iterator[Ask]:
         (_text, 3),
         (_large, 0.3),
         (_left, 1.5),
-        (_slow, 0.05),
-        (_deaf, 0.02),
     ]
     makers, weights = zip(*kinds, strict=True)
     known = b"" if token is None else b"Authorization: Bearer %b\r\n" % token.encode()
@@ -361,17 +356,6 @@ def _left(draw: random.Random, good: dict[str, Any], known: bytes) -> Ask:
     at = draw.randrange(1, len(sent) + 1)
     end: End = draw.choice(("abort", "leave", "half"))
     return Ask("a client that leaves", sent[:at], end)
-
-
-def _slow(draw: random.Random, good: dict[str, Any], known: bytes) -> Ask:
-    sent = _post("/predict", known, _json(good))
-    at = draw.randrange(len(sent))
-    return Ask("a slow client", sent[:at], "stall", drip=draw.random() < 0.3)
-
-
-def _deaf(_draw: random.Random, _good: dict[str, Any], known: bytes) -> Ask:
-    sent = _head("/front", known, method="GET").replace(b"Connection: close\r\n", b"")
-    return Ask("a client that does not read", (sent + b"\r\n") * 100, "deaf")
 
 
 def _token(draw: random.Random, good: dict[str, Any]) -> Ask:

@@ -193,14 +193,7 @@ def send(port: int, ask: Ask) -> tuple[bytes, str | None]:
     said = b""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as sock:
         try:
-            while ask.end == "deaf":  # until the connection is gone
-                sock.sendall(ask.sent)
-            if ask.drip:
-                for byte in ask.sent[: 20 * TIMEOUT]:
-                    sock.sendall(bytes([byte]))
-                    time.sleep(0.05)
-            else:
-                sock.sendall(ask.sent)
+            sock.sendall(ask.sent)
             if ask.end == "abort":
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 return b"", None

@@ -43,7 +43,7 @@ PARTS: dict[str, tuple[str, str]] = {
     ),
     "requests": (
         "A hostile request",
-        "`paretocosmos serve` answers an invalid request with a 4xx status and one sentence, and an unusual but valid one correctly. The only 5xx status is 503, when the server is overloaded. Its memory stays below 1 GB, slow clients are dropped, and other clients still get the same answers, bit for bit. SIGTERM and Ctrl-C end it with exit code 0 after the current requests are finished.",
+        "`paretocosmos serve` answers an invalid request with a 4xx status and one sentence, and an unusual but valid one correctly. The only 5xx status is 503, when the server is overloaded. Its memory stays below 1 GB, and other clients still get the same answers, bit for bit. SIGTERM and Ctrl-C end it with exit code 0 after the current requests are finished.",
     ),
 }
 

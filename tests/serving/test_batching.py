@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from paretocosmos.serving import batching
 from paretocosmos.serving.batching import Answers, Batcher, Network, Rays
-from paretocosmos.serving.metrics import Metrics
+from paretocosmos.serving.middleware import Metrics
 from paretocosmos.serving.schemas import Numbers
 
 OWN = {"process": str(os.getpid())}

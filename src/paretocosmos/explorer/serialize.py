@@ -1,6 +1,7 @@
 """Serialize a page: its data as JSON, joined with its assets into one file."""
 
 import base64
+import dataclasses
 import hashlib
 import html
 import json
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import ConfigurationError, FrontWarning
-from paretocosmos.explorer.page_model import Answers, PageModel, RunView, Samples, Words
+from paretocosmos.explorer.page_model import Answers, PageModel, RunView, Samples
 from paretocosmos.io import palette
 from paretocosmos.io.files import to_json_value, write_bytes
 from paretocosmos.objectives import measure_of
@@ -50,52 +51,19 @@ def serialize_page(page: PageModel, *, thinning: int = 1) -> dict[str, Any]:
         "metrics": list(metrics),
         "larger": [name for name in metrics if measures[name].larger],
         "measures": {name: measure.to_dict() for name, measure in measures.items()},
-        "words": _serialize_words(page.words),
+        "words": dataclasses.asdict(dataclasses.replace(page.words, measures={})),
         # the words of the tables in the terminal, so that both say the same
         "meanings": dict(MEANINGS),
         "runs": [
             _serialize_run(run, label, thinning, separate)
             for run, label in zip(page.runs, labels, strict=True)
         ],
-        "heads": [{"name": h.name, "classes": list(h.classes)} for h in page.heads],
-        "binary": [h.binary for h in page.heads],
+        "heads": [dataclasses.asdict(head) for head in page.heads],
         "groups": list(page.groups),
         "samples": None if page.samples is None else _serialize_samples(page.samples),
         "samples_note": page.samples_note,
         "columns": list(page.columns),
         "answer": dict(page.answer),
-    }
-
-
-def _serialize_words(words: Words) -> dict[str, Any]:
-    return {
-        "title": words.title,
-        "rows": words.rows,
-        "data": words.data,
-        "groups": list(words.groups),
-        "instead": dict(words.instead),
-        "sizes": dict(words.sizes),
-        "threshold": words.threshold,
-        "outcomes": [
-            {
-                "title": outcome.title,
-                "meaning": outcome.meaning,
-                "gap": outcome.gap,
-                "larger": outcome.larger,
-                "lead": outcome.lead,
-                "cells": [
-                    {
-                        "who": c.who,
-                        "sentence": c.sentence,
-                        "group": c.group,
-                        "true_classes": list(c.true_classes),
-                        "counted": c.counted,
-                    }
-                    for c in outcome.cells
-                ],
-            }
-            for outcome in words.outcomes
-        ],
     }
 
 
@@ -169,17 +137,8 @@ def _serialize_answers(answers: Answers, thinning: int) -> dict[str, Any]:
 
 
 def _serialize_samples(samples: Samples) -> dict[str, Any]:
-    return {
-        "rows": list(samples.rows),
-        "columns": list(samples.columns),
-        "texts": [list(row) for row in samples.texts],
-        "images": [
-            f"data:image/png;base64,{base64.b64encode(image).decode()}" for image in samples.images
-        ],
-        "truth": samples.truth.tolist(),
-        "changing": samples.changing,
-        "column_count": samples.column_count,
-    }
+    images = [f"data:image/png;base64,{base64.b64encode(png).decode()}" for png in samples.images]
+    return vars(samples) | {"images": images, "truth": samples.truth.tolist()}
 
 
 def _make_run_labels(runs: Sequence[RunView]) -> list[str]:

@@ -15,8 +15,8 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 
 from paretocosmos._version import __version__
 from paretocosmos.errors import ParetoCosmosError
-from paretocosmos.serving.auth import BEARER, AuthMiddleware, FramingMiddleware
-from paretocosmos.serving.pages import SCRIPT, make_security_policy, render_docs, render_index
+from paretocosmos.serving.middleware import BEARER, AuthMiddleware, FramingMiddleware
+from paretocosmos.serving.pages import SECURITY_POLICY, render_index
 from paretocosmos.serving.request_body import shorten_json
 from paretocosmos.serving.schemas import Chosen, Outputs, Probabilities, Refusal
 from paretocosmos.serving.service import Service
@@ -91,9 +91,8 @@ async def _handle_error(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         status, why, headers = error.status_code, error.detail, error.headers
         if status in (404, 405):
-            why = (
-                f"{request.method} {shorten_json(request.url.path)} is not answered here; see /docs"
-            )
+            path = shorten_json(request.url.path)
+            why = f"{request.method} {path} is not answered here: see /openapi.json"
     elif not isinstance(error, ParetoCosmosError):
         status, why = 500, "this is a fault of the server; its log says more"
     return JSONResponse({"error": why}, status, headers)
@@ -151,18 +150,11 @@ def _add_gets(app: FastAPI, service: Service) -> None:
         text = generate_latest(service.metrics.registry)
         return Response(text, media_type="text/plain; version=0.0.4")
 
-    guarded = service.settings.token is not None
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs(request: Request) -> Response:
-        description, names = app.openapi(), run.front.names
-        page = render_docs(description, service.rows, names, _find_address(request), token=guarded)
-        return HTMLResponse(page, headers={"Content-Security-Policy": make_security_policy(SCRIPT)})
-
     @app.get("/", include_in_schema=False)
     async def home(request: Request) -> Response:
+        guarded = service.settings.token is not None
         page = render_index(run, service.example, _find_address(request), token=guarded)
-        return HTMLResponse(page, headers={"Content-Security-Policy": make_security_policy()})
+        return HTMLResponse(page, headers={"Content-Security-Policy": SECURITY_POLICY})
 
 
 def _find_address(request: Request) -> str:

@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from starlette.exceptions import HTTPException
-from torch.nn import functional as F
 
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
+from paretocosmos.export.formats import compute_relative_difference
 from paretocosmos.export.network import KEY
 from paretocosmos.io.files import one_line
 from paretocosmos.nn.conditioning import PerRayEnsemble
 from paretocosmos.nn.conditioning.hypernet import Hypernet
 from paretocosmos.problems.tables import DECISION, Answer
 from paretocosmos.runs.run import Run
-from paretocosmos.serving.metrics import Metrics
+from paretocosmos.serving.middleware import Metrics
 from paretocosmos.serving.schemas import Numbers, Rows
 from paretocosmos.types import Outputs
 
@@ -37,9 +37,8 @@ Answers = dict[str, npt.NDArray[np.float32]]
 MAX_PASS_ROWS, MAX_PASS_NUMBERS = 4096, 550_000
 # Weights that a hypernetwork may emit in a pass, which it does for every row: 64 MB.
 MAX_HYPERNET_WEIGHTS = 16_000_000
-# Rows per ray from which a pass for each ray beats one with a ray for each row, and rows below
-# which it is not worth looking.
-ROWS_PER_RAY, MIN_ROWS = 8, 64
+# Rows per ray from which a pass for each ray beats one with a ray for each row.
+ROWS_PER_RAY = 8
 
 
 class Network(ABC):
@@ -63,7 +62,7 @@ class Network(ABC):
 
     def predict(self, rows: Numbers, rays: Rays) -> Answers:
         """Run as many passes as it takes: rows ``[N, ...]``, rays ``[1, J]`` or ``[N, J]``."""
-        if len(rays) > 1 and (not self.mixes or len(rays) > MIN_ROWS):
+        if len(rays) > 1:
             # One ray for many rows shares the work that depends on the ray alone, such as the
             # weights that a hypernetwork generates; with few rows per ray, one mixed pass is
             # faster.
@@ -117,11 +116,8 @@ class TorchNetwork(Network):
     def select_rays(self, rays: Rays) -> Rays:
         if self._ensemble is None:
             return rays
-        trained = self._ensemble.rays.cpu()
-        requested = torch.from_numpy(rays).to(trained)
-        # By angle, as these methods choose among their networks: rays have no natural scale.
-        nearest = F.cosine_similarity(requested[:, None], trained[None], dim=2).argmax(dim=1)
-        return trained[nearest].float().numpy()
+        nearest = [self._ensemble.nearest(torch.from_numpy(ray))[1] for ray in rays]
+        return torch.stack(nearest).float().cpu().numpy()
 
     def run_pass(self, rows: Numbers, rays: Rays) -> Answers:
         features = self._rows.to_features(rows)
@@ -237,30 +233,25 @@ class OnnxNetwork(Network):
         return dict(zip(self._heads, outputs, strict=True))
 
     def _compare(self, path: Path, torch_network: TorchNetwork, run: Run) -> None:
-        # Random inputs suffice: a file of another run, or an altered one, differs almost
-        # everywhere.
+        # random inputs suffice: a file of another run differs almost everywhere
         generator = np.random.default_rng(0)
         if run.table is None:
             rows = generator.standard_normal((COMPARED, *run.record["input_shape"]))
         else:
-            scale, fills = np.array(run.table.scale), np.array(list(run.table.numeric.values()))
-            numbers = fills + scale[: len(fills)] * generator.standard_normal(
-                (COMPARED, len(fills))
+            labels = run.table.categorical.values()
+            mean, scale = (
+                np.array(end)[: len(run.table.numeric)] for end in (run.table.mean, run.table.scale)
             )
-            codes = [
-                generator.integers(-1, len(c), COMPARED) for c in run.table.categorical.values()
-            ]
+            numbers = mean + scale * generator.standard_normal((COMPARED, len(mean)))
+            codes = [generator.integers(-1, len(one), COMPARED) for one in labels]
             rows = np.column_stack([numbers, *codes])
         rays = generator.dirichlet(np.ones(run.front.objectives), COMPARED).astype(np.float32)
         expected, actual = torch_network.predict(rows, rays), self.predict(rows, rays)
         worst = max(
-            float(np.abs(out - actual[head]).max() / max(1, np.abs(out).max()))
-            if head in actual
-            else 1
+            compute_relative_difference(actual[head], out) if head in actual else np.inf
             for head, out in expected.items()
         )
-        # `not <=` rather than `>`: NaN is a difference, too.
-        if not worst <= TOLERANCE:
+        if worst > TOLERANCE:
             raise RunError(
                 f"`{path}` differs from the run in `{run.folder}` by up to {worst:.2g}: "
                 "export this run again"

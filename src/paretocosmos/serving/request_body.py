@@ -49,7 +49,9 @@ def _explain(
 ) -> HTTPException:
     # Listing every mistake of a body with a million of them would take longer than predicting.
     if error.error_count() > MAX_MISTAKES:
-        return HTTPException(422, f"the body is wrong in {error.error_count():,} places: see /docs")
+        return HTTPException(
+            422, f"the body is wrong in {error.error_count():,} places: see /openapi.json"
+        )
     mistakes: list[Any] = list(error.errors(include_url=False))
     # Mistakes deeper inside are often consequences of one further out.
     first = min(mistakes, key=lambda mistake: len(mistake["loc"]))  # the one nearest to the top
@@ -66,25 +68,14 @@ def _explain(
         count = f"found {limits['actual_length']:,}: send several"
         why = f"a request can have at most {limits['max_length']:,} rows, {count}"
     elif len(location) > 2 and location[2] in columns:
-        missing = [f"`{m['loc'][2]}`" for m in mistakes if m["type"] == "missing"]
-        why = f"row {location[1]} {_explain_row(first, missing, columns)}"
+        rule = "one category" if kind == "string_type" else "a finite number"
+        why = f"row {location[1]} needs {rule} or null in the column `{location[2]}`, found {value}"
+        if kind == "missing":
+            why = f"row {location[1]} lacks `{location[2]}`: name every column, with null for none"
     else:
         where = f" in row {location[1]}" if len(location) > 1 and "inputs" in fields else ""
         why = f"`{name}` must be {fields[name].description}, found {value}{where}"
     return HTTPException(status, why)
-
-
-def _explain_row(mistake: Any, missing: list[str], columns: Collection[str]) -> str:
-    if not missing:
-        rule = "one category" if mistake["type"] == "string_type" else "a finite number"
-        column, value = mistake["loc"][2], shorten_json(mistake["input"])
-        return f"needs {rule} or null in the column `{column}`, found {value}"
-    unknown_keys = ", ".join(
-        [shorten_json(name) for name in mistake["input"] if name not in columns][:10]
-    )
-    also = f"; not known here: {unknown_keys}" if unknown_keys else ""
-    named = ", ".join(missing[:20]) + ", ..." * (len(missing) > 20)
-    return f"lacks {named}: name every column, with null where a value is missing{also}"
 
 
 # Bytes of bodies that are being read at once, of all clients together.

@@ -1,8 +1,7 @@
 """Rows, bodies and answers, as pydantic validates them and OpenAPI describes them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, final
 
 import numpy as np
@@ -29,14 +28,12 @@ class Rows(ABC):
         rule: for `inputs`, in words.
         example: one row.
         columns: of a table.
-        categories: of those columns that have some.
     """
 
     row: Any
     rule: str
     example: object
     columns: tuple[str, ...] = ()
-    categories: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     @abstractmethod
     def is_single(self, inputs: object) -> bool:
@@ -102,7 +99,7 @@ class TableRows(Rows):
     rule = "an object with the table's columns, or a list of such objects"
 
     def __init__(self, table: Table) -> None:
-        self.columns, self.categories, self._table = table.columns, table.categorical, table
+        self.columns, self._table = table.columns, table
         self._codes = {
             name: {label: float(code) for code, label in enumerate(labels)}
             for name, labels in table.categorical.items()

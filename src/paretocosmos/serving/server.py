@@ -1,8 +1,8 @@
-"""The server around the application: sockets, signals, workers and slow clients."""
+"""The server around the application: its socket, signals and workers."""
 
-import asyncio
 import contextlib
 import functools
+import math
 import signal
 import socket
 import sys
@@ -18,86 +18,29 @@ from paretocosmos.serving.app import make_app
 from paretocosmos.serving.settings import Settings
 
 
-class CountingTransport:
-    """A transport that counts the bytes that the client has drained."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._written = 0
-
-    def write(self, data: bytes) -> None:
-        """Send bytes, or keep them until the client reads on."""
-        self._written += len(data)
-        self._transport.write(data)
-
-    @property
-    def unsent(self) -> int:
-        """Bytes that wait for the client to read."""
-        return self._transport.get_write_buffer_size()
-
-    @property
-    def drained(self) -> int:
-        """Bytes that have left this process."""
-        return self._written - self.unsent
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
 @final
-class SlowClientProtocol(H11Protocol):
-    """HTTP/1.1 that disconnects clients which neither complete a request nor read their answers.
+class SentenceProtocol(H11Protocol):
+    """HTTP/1.1 that answers what is not HTTP with an error in JSON, as all other errors.
 
-    uvicorn has a timeout only for idle connections: not for a head that never ends, nor for a
-    client that does not read. Unless the server itself is at work, a client must drain bytes within
-    one to two periods of `timeout_keep_alive`; sending further requests does not count.
+    uvicorn's own answer is plain text, and fails where another answer has begun.
     """
 
-    transport: Any
-    _drained = 0
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        """Start to watch the client."""
-        super().connection_made(CountingTransport(transport))  # type: ignore[arg-type]
-        self._timer = self.loop.call_later(self.timeout_keep_alive, self._check_progress)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop watching."""
-        if self._timer is not None:
-            self._timer.cancel()
-        super().connection_lost(exc)
-
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP with an error in JSON, as all other errors."""
+        """Answer what is not HTTP, and end the connection."""
         body = b'{"error":"this is not HTTP, or its head is too long"}'
         head = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
         rest = b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
         self.transport.write(head + rest + body)
         self.transport.close()
 
-    def _check_progress(self) -> None:
-        answered = self.cycle is None or self.cycle.response_complete
-        waits_for_client = answered or self.transport.unsent > 0
-        if waits_for_client and self.transport.drained == self._drained:
-            # `close` would wait until the client has read everything that is buffered.
-            self.transport.abort()
-            return
-        self._drained = self.transport.drained
-        self._timer = self.loop.call_later(self.timeout_keep_alive, self._check_progress)
-
 
 # Seconds after which a computing thread may be interrupted by the event loop. Python's default of
 # 5 ms would delay every operation of the network while the event loop is busy.
 SWITCH_INTERVAL = 0.0005
 BACKLOG = 2048
-# Bytes of answers that the system buffers for a client, beside those that wait in the process.
-SEND_BUFFER = 65_536
 # Seconds in which a worker must report; on a busy machine importing takes longer than uvicorn's 5,
 # and the worker would be killed again and again.
 HEALTHCHECK_SECONDS = 60
-# Open files to request if there is no limit.
-MAX_FILES = 65_536
 
 
 def open_socket(settings: Settings) -> socket.socket:
@@ -113,8 +56,6 @@ def open_socket(settings: Settings) -> socket.socket:
         ).with_hint({"port": None, "host": None}) from error
     # a head and its body are two packets: the second must not wait for the first to be confirmed
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # the system buffers little for each client, so that slow readers are soon noticed
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
     return sock
 
 
@@ -125,7 +66,7 @@ def make_config(settings: Settings, app: Any) -> uvicorn.Config:
         functools.partial(make_worker_app, settings) if multiple else app,
         factory=multiple,
         workers=settings.workers,
-        http=SlowClientProtocol,
+        http=SentenceProtocol,
         # No WebSockets: nothing here speaks them, and their protocol is code that could be
         # attacked.
         ws="none",
@@ -136,7 +77,7 @@ def make_config(settings: Settings, app: Any) -> uvicorn.Config:
         server_header=False,
         # Anybody could send such headers; nothing here depends on the address of a client.
         proxy_headers=False,
-        timeout_keep_alive=settings.timeout,  # type: ignore[arg-type]  # tenths are fine
+        timeout_keep_alive=math.ceil(settings.timeout),
         timeout_graceful_shutdown=int(settings.timeout) + 5,
         timeout_worker_healthcheck=HEALTHCHECK_SECONDS,
     )
@@ -165,7 +106,7 @@ def run_server(server: uvicorn.Server, sock: socket.socket) -> None:
         server: configured; several workers load the run anew.
         sock: listens already.
     """
-    _prepare_process()
+    sys.setswitchinterval(SWITCH_INTERVAL)
     if server.config.workers > 1:
         supervisor = Multiprocess(server.config, sockets=[sock])  # it handles signals from here on
         if not server.should_exit:
@@ -176,20 +117,5 @@ def run_server(server: uvicorn.Server, sock: socket.socket) -> None:
 
 def make_worker_app(settings: Settings) -> Any:
     """Build the application of one of several workers."""
-    _prepare_process()
-    return make_app(settings)
-
-
-def _prepare_process() -> None:
-    """Raise the limit of open files, of which every connection is one, and set the switch time."""
     sys.setswitchinterval(SWITCH_INTERVAL)
-    try:
-        import resource
-    except ModuleNotFoundError:  # Windows has no such limit
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Some systems report no limit, but do not accept infinity.
-    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else hard
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with contextlib.suppress(OSError, ValueError):  # some systems allow less than they report
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return make_app(settings)

@@ -4,10 +4,8 @@ import asyncio
 import contextlib
 import copy
 import dataclasses
-import json
 import logging
 import warnings
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, final
 
@@ -36,7 +34,7 @@ from paretocosmos.serving.batching import (
     TorchNetwork,
     to_probabilities,
 )
-from paretocosmos.serving.metrics import Metrics
+from paretocosmos.serving.middleware import Metrics
 from paretocosmos.serving.request_body import BodyReader, parse_body
 from paretocosmos.serving.schemas import (
     NumberRows,
@@ -50,8 +48,6 @@ from paretocosmos.serving.settings import Settings
 
 # Requests that may wait for the one that is being answered.
 MAX_WAITING = 8
-# Answers that are cached: the same question has the same answer.
-MAX_CACHED = 1000
 # What a request may set beside criteria.
 OPTIONS = {"threshold", "evaluations"}
 
@@ -82,7 +78,6 @@ class Chooser:
         self._waiting = 0
         self._problem: Problem | str | None = None
         self._outputs = OutputCache()
-        self._answers: OrderedDict[str, dict[str, Any]] = OrderedDict()
         if run.table is not None:
             # Reading and evaluating takes seconds, which the first client would have to wait for.
             self._thread.submit(self._prepare)
@@ -95,25 +90,14 @@ class Chooser:
         self._waiting += 1
         loop = asyncio.get_running_loop()
         try:
-            # The thread cannot be stopped: it finishes, and its answer serves whoever asks again.
+            # The thread cannot be stopped: it finishes, and its outputs serve whoever asks again.
             async with asyncio.timeout(self._timeout):
-                return await loop.run_in_executor(self._thread, self._answer, criteria)
+                return await loop.run_in_executor(self._thread, self._choose, criteria)
         except TimeoutError as error:
             why = f"choosing took longer than {self._timeout:g} s: ask for fewer `evaluations`"
             raise HTTPException(503, why) from error
         finally:
             self._waiting -= 1
-
-    def _answer(self, criteria: dict[str, Any]) -> dict[str, Any]:
-        # Sorted, so that the order of keys in a request makes no second question.
-        key = json.dumps(criteria, sort_keys=True)
-        if key not in self._answers:
-            self._answers[key] = self._choose(criteria)
-            if len(self._answers) > MAX_CACHED:
-                self._answers.popitem(last=False)
-        # The least recently asked question is dropped first.
-        self._answers.move_to_end(key)
-        return self._answers[key]
 
     def _load_problem(self) -> Problem | str:
         """Load the problem once, or return why that failed."""
@@ -135,9 +119,9 @@ class Chooser:
                 model = self._run.model
                 val = load_samples_for(model, problem, "val")
                 evaluate_shares(model, problem, val, rays, split="val", cache=self._outputs)
-                self._answer({"knee": True})
+                self._choose({"knee": True})
                 if "accuracy" in problem.metrics:
-                    self._answer({"maximize": "accuracy"})
+                    self._choose({"maximize": "accuracy"})
 
     def _choose(self, criteria: dict[str, Any]) -> dict[str, Any]:
         problem = self._load_problem()

@@ -50,10 +50,10 @@ const showSamples = () => {
     const { classes } = page.heads[h];
     const from = s * front.count;
     const answer = answers.classes[h][from + near];
-    const chance = page.binary[h] || mix.every(([at]) => answers.classes[h][from + at] === answer)
+    const chance = page.heads[h].binary || mix.every(([at]) => answers.classes[h][from + at] === answer)
       ? mix.reduce((sum, [at, weight]) => sum + weight * answers.probabilities[h][from + at], 0) / 65535
       : answers.probabilities[h][from + near] / 65535;
-    const given = page.binary[h] ? (chance > (words.threshold ?? 0.5) ? 1 : 0) : answer;
+    const given = page.heads[h].binary ? (chance > (words.threshold ?? 0.5) ? 1 : 0) : answer;
     say(text, percent(chance));
     bar.style.transform = `scaleX(${chance.toFixed(3)})`;
     say(said, `${classes[given]} ${given === right ? "✓" : "✗"}`);

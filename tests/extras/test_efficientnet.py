@@ -2,10 +2,7 @@
 
 import dataclasses
 import json
-import os
 import pickle
-import subprocess
-import sys
 import urllib.error
 import warnings
 from pathlib import Path
@@ -326,7 +323,7 @@ def test_a_file_that_holds_no_tensors_is_refused(name: str, content: bytes, tmp_
 
 
 def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"`pytorch_model\.bin`.*neither"):
+    with pytest.raises(DataError, match=r"`pytorch_model\.bin`.*not a name on the hub"):
         EfficientNet((3, 64, 64), 1, variant="b0", weights=str(tmp_path))
 
 
@@ -468,29 +465,3 @@ def test_the_papers_faces_begin_with_it() -> None:
     assert _plan(problem, backbone="lenet", settings={}).configuration.backbone == Spec(
         "lenet", {"kernel": 5, "rectified": True}
     )
-
-
-def test_its_benchmark_runs(tmp_path: Path) -> None:
-    out = tmp_path / "out.json"
-    command = [sys.executable, "-m", "benchmarks.efficientnet", "--tiny", "--out", str(out)]
-    root = Path(__file__).resolve().parents[2]
-    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
-    environment["CUDA_VISIBLE_DEVICES"] = ""
-    done = subprocess.run(
-        command, cwd=root, env=environment, capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stderr
-    results = json.loads(out.read_text())
-    cells = {(cell["task"], cell["engine"]): cell for cell in results["cells"]}
-    tasks = ("single task", "cosmos, 2")
-    assert set(cells) == {(task, engine) for task in tasks for engine in ("traced", "eager")}
-    for (task, engine), cell in cells.items():
-        assert cell["really"] == engine
-        assert cell["fastest"] <= cell["step"] <= cell["slowest"]
-        # B0's first layer has 32 channels
-        expected = 2**2 * (16 + 36) + 2 * 32 * 9 if task == "cosmos, 2" else 0
-        assert cell["added_by_the_ray"] == expected
-    ratio = results["against_the_first_engine"][0]
-    steps = [cells["single task", engine]["step"] for engine in ("eager", "traced")]
-    assert ratio["ratio"] == pytest.approx(steps[0] / steps[1])
-    assert "added" in done.stdout

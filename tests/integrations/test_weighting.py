@@ -307,12 +307,6 @@ def test_what_a_method_remembers_survives_json_and_an_epoch_begins_once() -> Non
         assert torch.equal(resumed.state[name], value)
 
 
-def test_a_checkpoint_of_another_method_is_refused() -> None:
-    kept = _make(_model(False), Epo()).state_dict()
-    with pytest.raises(ConfigurationError, match="steps, infeasible, gap, this one nothing"):
-        _make(_model(False)).load_state_dict(kept)
-
-
 def test_losses_a_method_cannot_weigh_are_refused_on_the_first_batch() -> None:
     model = _model(False)
     outputs = model(_batch().inputs, torch.tensor([0.5, 0.5])).detach()

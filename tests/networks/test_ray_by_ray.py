@@ -36,6 +36,11 @@ def check_ray_by_ray(name: str, how: str = "film") -> None:
     assert max(moved) > 1e-3
 
 
+def test_there_are_sixty_and_five_of_each_kind() -> None:
+    assert {len(kind) for kind in KINDS.values()} == {5}
+    assert sum(map(len, KINDS.values())) == 60
+
+
 @pytest.mark.parametrize("name", TAKEN)
 def test_several_rays_are_one_ray_at_a_time(name: str) -> None:
     check_ray_by_ray(name)

@@ -303,6 +303,14 @@ def test_a_list_is_no_ray(make: Make) -> None:
         condition(network, J)(inputs, ray)
 
 
+def test_a_network_without_shapes_is_refused_until_it_is_called() -> None:
+    network = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.Linear(4, 1))
+    with pytest.raises(ConfigurationError, match=r"found `0\.weight` of a lazy layer"):
+        condition(network, 2)
+    network(torch.zeros(2, 3))
+    assert condition(network, 2)(torch.zeros(2, 3), torch.rand(2)).shape == (2, 1)
+
+
 def test_a_network_that_cannot_be_copied_is_refused() -> None:
     network = nn.Linear(2, 1)
     network.kept = network(torch.zeros(1, 2))

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from paretocosmos import condition
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.conditioning import Film
 
 RAYS = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
 
@@ -41,8 +40,7 @@ def test_where_nothing_changes_is_refused_and_others_are_named(layer: str) -> No
     for _ in range(2):  # not only once
         with pytest.raises(ConfigurationError, match=f"`{layer}` changes") as caught:
             model(_words(), RAYS[0])
-        # values and outputs are linear from there: something added would only shift
-        assert "another layer (`q_proj`)" in str(caught.value)
+        assert "name another layer" in str(caught.value)
     with torch.no_grad():
         model(_words(), RAYS[0])  # nothing is to be trained
 
@@ -151,31 +149,6 @@ def test_a_block_without_samples_has_a_call_per_ray() -> None:
     torch.testing.assert_close(model.each_ray(inputs, RAYS), every)
 
 
-@pytest.mark.parametrize("how", ["film", "input", "hypernet"])
-def test_a_network_of_halves_takes_rays_in_full(how: str) -> None:
-    network = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)).bfloat16()
-    model = condition(network, 2, how=how)
-    outputs = model(torch.randn(6, 3, dtype=torch.bfloat16), RAYS)
-    assert isinstance(outputs, Tensor)
-    assert outputs.dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize(
-    ("network", "places"),
-    [
-        (nn.Linear(3, 2), ("",)),
-        (nn.Conv2d(3, 2, 3), ("",)),
-        (nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)), ("0",)),
-        (nn.Sequential(nn.Embedding(5, 3), nn.Flatten(), nn.Linear(6, 2)), ("0",)),
-        (nn.LSTM(3, 4), ("",)),
-    ],
-)
-def test_blocks_of_the_default(network: nn.Module, places: tuple[str, ...]) -> None:
-    model = condition(network, 2, settings={"rank": 0})
-    assert isinstance(model, Film)
-    assert model.places == places
-
-
 class TiedAutoencoder(nn.Module):
     """One layer, which encodes, and decodes transposed."""
 
@@ -209,19 +182,6 @@ def test_a_network_of_one_layer_gets_the_whole_front(build: Callable[[], nn.Modu
         expected = (2 * weight - 1) * inputs
         outputs = model(inputs, torch.tensor([weight, 1 - weight]))
         assert (outputs - expected).square().mean() < 0.02
-
-
-@pytest.mark.parametrize(
-    ("network", "says"),
-    [
-        (nn.ReLU(), "in ReLU: condition the part"),
-        (nn.Embedding(4, 1), 'Embedding.* how="hypernet"'),
-    ],
-)
-def test_a_network_without_layers_for_a_ray_is_refused(network: nn.Module, says: str) -> None:
-    for how in ("film", "input"):
-        with pytest.raises(ConfigurationError, match=says):
-            condition(network, 2, how=how)
 
 
 class Expert(nn.Module):

@@ -1,5 +1,6 @@
 """EfficientNet, the paper's network for faces."""
 
+import contextlib
 import math
 import urllib.error
 import urllib.request
@@ -157,14 +158,19 @@ def _set_weights(network: nn.Module, channels: int, variant: str, weights: str) 
     if weights == "random":
         _draw_weights(network)
         return "random"
-    if weights != "auto":
-        load_published(network, locate_weights(weights), prefix="efficientnet.")
-        return weights
+    named = weights != "auto"
+    name = weights if named else f"google/efficientnet-{variant}"
+    data_folders = [folder / name.rpartition("/")[2] for folder in list_data_folders()]
     try:
-        if channels != 3:
+        if not named and channels != 3:
             raise DataError(f"ImageNet weights need 3 channels, found {channels}")
-        source, file = find_published(f"google/efficientnet-{variant}")
+        source, file = _find_published(name, [user_path(weights)] if named else data_folders)
     except DataError as error:
+        if named:
+            raise DataError(
+                f"`weights` must be auto, random, a folder with {FILE_NAMES}, or a name on the "
+                f"hub, found `{weights}` ({error})"
+            ) from error
         warnings.warn(
             f"`efficientnet` starts from random weights, not ImageNet's ({error}): put the weights "
             'into one of those folders, or set weights="random" if you mean it',
@@ -173,8 +179,8 @@ def _set_weights(network: nn.Module, channels: int, variant: str, weights: str) 
         )
         _draw_weights(network)
         return "random"
-    load_published(network, file, prefix="efficientnet.")
-    return source
+    _load_published(network, file)
+    return weights if named else source
 
 
 def _draw_weights(network: nn.Module) -> None:
@@ -198,62 +204,43 @@ FILE_NAMES = " or ".join(f"`{name}`" for name in FILES)
 PATIENCE = 4.0  # seconds for the hub to answer; its own client would try for half a minute
 
 
-def find_published(hub: str) -> tuple[str, Path]:
-    """Find published weights in a data folder or on the hub; return their source and their file.
+def _find_published(name: str, folders: Sequence[Path]) -> tuple[str, Path]:
+    """Find published weights in a folder or on the hub; return their source and their file.
 
     Args:
-        hub: their name on the hub, ``owner/name``; a data folder has them below ``name``.
+        name: their name on the hub, ``owner/name``.
+        folders: where they may lie.
 
     Raises:
         DataError: they are nowhere; the message names no way out, as the caller may do without.
     """
-    candidates = [folder / hub.rpartition("/")[2] for folder in list_data_folders()]
-    for candidate in candidates:
-        file = _find_in_folder(candidate)
-        if file is not None:
-            return str(candidate), file
+    for folder in folders:
+        for file in FILES:
+            if (folder / file).is_file():
+                return str(folder), folder / file
     try:
-        return hub, _fetch_from_hub(hub)
+        return name, _fetch_from_hub(name)
     except DataError as error:
-        searched = ", ".join(f"`{candidate}`" for candidate in candidates)
+        searched = ", ".join(f"`{folder}`" for folder in folders)
         raise DataError(f"not in {searched}; {error}") from error
 
 
-def locate_weights(weights: str) -> Path:
-    """Return the file of weights given as a folder, or as ``owner/name`` on the hub."""
-    folder = user_path(weights)
-    file = _find_in_folder(folder)
-    if file is not None:
-        return file
-    if folder.is_dir():  # else it would be looked for on the hub
-        raise DataError(
-            f"`weights` must be a folder with {FILE_NAMES}, found neither in `{folder}`"
-        )
+def _load_published(network: nn.Module, file: Path) -> None:
+    """Load a file of weights and statistics into the network it was made for."""
     try:
-        return _fetch_from_hub(weights)
-    except DataError as error:
-        raise DataError(
-            f"`weights` must be auto, random, a folder with {FILE_NAMES}, or a name on the hub, "
-            f"found `{weights}`, which is not a folder and {error}"
-        ) from error
+        if file.suffix == ".safetensors":
+            from safetensors.torch import load_file
 
-
-def load_published(network: nn.Module, file: Path, *, prefix: str) -> None:
-    """Load a file into the network it was made for.
-
-    Args:
-        network: all of its weights and statistics must be there.
-        file: one of `FILES`.
-        prefix: of the network's names in a file of a whole classifier, whose head is left out.
-    """
-    try:
-        tensors = _read_tensors(file)
+            tensors: Mapping[str, Tensor] = load_file(file)
+        else:  # tensors only: what else a pickle may hold is refused
+            tensors = torch.load(file, map_location="cpu", weights_only=True)
+        prefix = "efficientnet."  # in a file of a whole classifier, whose head is left out
+        prefixed = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
     except Exception as error:  # readers of damaged files raise many kinds
         raise DataError(
             f"`{file}` cannot be read ({one_line(error)}): the file is damaged, or does not "
             "contain weights"
         ) from error
-    prefixed = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
     weights = prefixed or tensors  # a file of the bare network has no prefix
     try:
         network.load_state_dict(weights)
@@ -265,48 +252,28 @@ def load_published(network: nn.Module, file: Path, *, prefix: str) -> None:
         ) from error
 
 
-def _read_tensors(file: Path) -> Mapping[str, Tensor]:
-    """Read the tensors of a file by name; no other object is unpickled."""
-    if file.suffix == ".safetensors":
-        from safetensors.torch import load_file
-
-        tensors: Mapping[str, Tensor] = load_file(file)
-        return tensors
-    # tensors only: what else a pickle may hold is refused
-    loaded: Mapping[str, Tensor] = torch.load(file, map_location="cpu", weights_only=True)
-    return loaded
-
-
-def _find_in_folder(folder: Path) -> Path | None:
-    """Return the file of weights in a folder, if there is one."""
-    return next((folder / name for name in FILES if (folder / name).is_file()), None)
-
-
 def _fetch_from_hub(name: str) -> Path:
     """Return the file in the hub's cache, downloaded if it is not there yet."""
     import huggingface_hub
 
-    def get(*, local: bool) -> Path:
-        try:
-            return Path(huggingface_hub.hf_hub_download(name, FILES[0], local_files_only=local))
-        except huggingface_hub.errors.EntryNotFoundError:
-            return Path(huggingface_hub.hf_hub_download(name, FILES[1], local_files_only=local))
-
     try:
-        return get(local=True)
+        for local in (True, False):  # what is here before what must be fetched
+            if not local and huggingface_hub.constants.HF_HUB_OFFLINE:
+                raise DataError(f"`{name}` is not in the hub's cache and HF_HUB_OFFLINE is set")
+            if not local:
+                _check_hub_answers(huggingface_hub.hf_hub_url(name, FILES[0]))
+            for file in FILES:
+                with contextlib.suppress(huggingface_hub.errors.EntryNotFoundError):
+                    return Path(huggingface_hub.hf_hub_download(name, file, local_files_only=local))
+    except DataError:
+        raise
     except ValueError as error:  # not even a name
         raise DataError(f"not a name on the hub ({one_line(error)})") from error
-    except OSError:  # not in the cache
-        pass
-    if huggingface_hub.constants.HF_HUB_OFFLINE:
-        raise DataError(f"`{name}` is not in the hub's cache and HF_HUB_OFFLINE is set")
-    try:
-        _check_hub_answers(huggingface_hub.hf_hub_url(name, FILES[0]))
-        return get(local=False)
     except Exception as error:  # the hub, its client and the network raise many kinds
         raise DataError(
             f"`{name}` cannot be downloaded from the hub ({one_line(error)})"
         ) from error
+    raise DataError(f"`{name}` on the hub has no {FILE_NAMES}")
 
 
 def _check_hub_answers(address: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.conditioning.sample_layout import can_probe
@@ -101,6 +102,12 @@ class Conditioning(nn.Module, ABC):
         self.objectives = _to_int(objectives)
         if self.objectives < 1:
             raise ConfigurationError(f"`objectives` must be at least 1, found {objectives}")
+        lazy = [name for name, p in backbone.named_parameters() if is_lazy(p)]
+        if lazy:
+            raise ConfigurationError(
+                f"a network must have its weights before it is conditioned, found `{lazy[0]}` of a "
+                "lazy layer without a shape: call the network on a batch once"
+            )
         self._keywords = _get_keywords(backbone)
         self.has_cache = _has_cache(backbone)
         try:

@@ -55,7 +55,6 @@ from paretocosmos.nn.conditioning.base import Conditioning
 from paretocosmos.nn.conditioning.probing import (
     LayoutCache,
     find_insensitive_places,
-    find_sensitive_layers,
     has_several_processes,
 )
 from paretocosmos.nn.conditioning.sample_layout import (
@@ -323,14 +322,10 @@ class InjectedConditioning(Conditioning):
             return
         self._sensitivity_checked = False  # the next call has to raise again
         where = places[named[insensitive[0]]] if named else places[0]
-        one_ray = [term[:1].detach() for term in terms]
-        layers = find_sensitive_layers(self.backbone, lambda: self._run(inputs, one_ray), inputs)
-        names = ", ".join(f"`{name}`" for name in layers)
-        alternative = f", or name another layer ({names})" if layers else ""
         raise ConfigurationError(
             f"nothing that enters at `{where}` changes the outputs, so they cannot depend on the "
             "ray (a bias on attention keys cancels, or an output is not used): use "
-            f'how="film", which finds the places itself{alternative}'
+            'how="film", which finds the places itself, or name another layer'
         )
 
     def _layout(self, inputs: Inputs, terms: Sequence[Tensor]) -> Layout | None:

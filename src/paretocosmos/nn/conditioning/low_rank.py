@@ -334,32 +334,17 @@ class Lora(InjectedConditioning):
         for end in (layer,) if isinstance(layer, str) else layer:
             matching = [name for name in adaptable if f".{name}".endswith(f".{end}")]
             if not matching:
-                raise ConfigurationError(self._explain_refusal(end, adaptable))
+                for name, _ in self.backbone.named_modules():
+                    if f".{name}".endswith(f".{end}"):
+                        check_is_called(self.backbone, name)
+                some = ", ".join(adaptable[:4]) + ", ..." * (len(adaptable) > 4)
+                raise ConfigurationError(
+                    "`lora` adapts linear layers, convolutions without groups and `Conv1D` that "
+                    "are called, with the `forward` of their class and weights of a real type; "
+                    f"found none called `{end}`: name another layer ({some})"
+                )
             chosen |= dict.fromkeys(matching)
         return list(chosen)
-
-    def _explain_refusal(self, end: str, adaptable: list[str]) -> str:
-        """Return why no layer of that name can be adapted."""
-        some = ", ".join(adaptable[:4]) + ", ..." * (len(adaptable) > 4)
-        matching = [
-            (name, module)
-            for name, module in self.backbone.named_modules()
-            if f".{name}".endswith(f".{end}")
-        ]
-        if not matching or not end:
-            return f"`layer` names layers of the network, found no `{end}`; there are: {some}"
-        name, module = matching[0]
-        check_is_called(self.backbone, name)
-        if is_bypassed(self.backbone, name):
-            return (
-                f"a conditioned layer must be called, but `{name}` is not always called: the "
-                f"module around it computes with its weight; name another layer ({some})"
-            )
-        return (
-            "`lora` adapts linear layers, convolutions without groups and `Conv1D`, with the "
-            f"`forward` of their class and weights of a real type, found {type(module).__name__} "
-            f"at `{name}`: name another layer ({some})"
-        )
 
     def extra_repr(self) -> str:
         return f"objectives={self.objectives}, adapted={len(self._layers)}, scale={self.scale}"

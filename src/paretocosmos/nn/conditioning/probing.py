@@ -18,8 +18,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from paretocosmos.nn.conditioning.layer_search import find_matrix_layers
-from paretocosmos.nn.conditioning.layer_types import get_base_layer
 from paretocosmos.nn.conditioning.sample_layout import (
     FIRST,
     INTERDEPENDENT,
@@ -39,8 +37,6 @@ from paretocosmos.types import Inputs, Outputs, first, map_tensors
 # taken in another order; and of what is left where terms cancel.
 ROUNDING, CANCELLATION = 1e-6, 1e-5
 NOISE = 0.1
-# Layers that a message names.
-MOST_NAMED = 4
 
 
 def has_several_processes() -> bool:
@@ -311,36 +307,6 @@ def find_insensitive_places(
         if not insensitive:
             break
     return insensitive
-
-
-def find_sensitive_layers(
-    network: nn.Module, run: Callable[[], Outputs], inputs: Inputs
-) -> list[str]:
-    """Return the first few layers where an added term would do more than shift all outputs."""
-    sensitive: list[str] = []
-    with probing_mode(network, inputs):
-        before = _run_with_fixed_seed(lambda _: run(), ())
-        for name in find_matrix_layers(network):
-            if len(sensitive) == MOST_NAMED:
-                break
-
-            def shift(layer: Any, _: Any, outputs: Tensor) -> Tensor:
-                axis = -1 if isinstance(get_base_layer(layer), nn.Linear) else 1
-                shape = [1] * outputs.ndim
-                shape[axis] = outputs.shape[axis]
-                # another number for each channel: a constant might cancel in a softmax
-                return outputs + torch.linspace(-1, 1, shape[axis]).to(outputs).reshape(shape)
-
-            handle = network.get_submodule(name).register_forward_hook(shift)
-            try:
-                after = _run_with_fixed_seed(lambda _: run(), ())
-            finally:
-                handle.remove()
-            # where all samples move alike, outputs are only shifted
-            shifted = [x + (y - x)[:1] if x.ndim else y for x, y in zip(before, after, strict=True)]
-            if _outputs_differ(shifted, after):
-                sensitive.append(name)
-    return sensitive
 
 
 def _run_with_fixed_seed(run: RunTerms, terms: Sequence[Tensor]) -> list[Tensor]:

@@ -17,7 +17,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.files import one_line
 from paretocosmos.nn.conditioning.injection import ConditionedLayer, InjectedConditioning
 from paretocosmos.nn.conditioning.layer_search import check_is_called, find_input_layer
-from paretocosmos.nn.conditioning.sample_layout import check_group_count
+from paretocosmos.nn.conditioning.sample_layout import check_group_count, iter_tensors
 from paretocosmos.types import Inputs, Outputs
 
 # Lengths of the sequences that the network is tried out with, beside the tokens.
@@ -158,14 +158,6 @@ def _list_children(outputs: Any) -> Sequence[tuple[str | int, Any]]:
         return list(enumerate(outputs))
     plain = dataclasses.is_dataclass(outputs) and not isinstance(outputs, type)
     return list(vars(outputs).items()) if plain else []
-
-
-def outputs_equal(output: Any, other_output: Any) -> bool:
-    """Return True if two outputs of a network are equal, tensor by tensor."""
-    if isinstance(output, Tensor):
-        return torch.equal(output, other_output)
-    pairs = zip(_list_children(output), _list_children(other_output), strict=True)
-    return all(outputs_equal(entry, other) for (_, entry), (_, other) in pairs)
 
 
 def extend_prompt(
@@ -348,9 +340,9 @@ class Token(InjectedConditioning):
                 module.training = training
         axes = find_position_axes(short, long)
         # two different prefixes before the same ids; on `meta` there are no numbers to compare
-        if self.start.device.type != "meta" and outputs_equal(
-            remove_prefix(short, self.tokens, axes), remove_prefix(other, self.tokens, axes)
-        ):
+        removed = (remove_prefix(outputs, self.tokens, axes) for outputs in (short, other))
+        pairs = zip(*map(iter_tensors, removed), strict=True)
+        if self.start.device.type != "meta" and all(torch.equal(one, two) for one, two in pairs):
             raise ConfigurationError(
                 "tokens before a sequence must change the outputs after them, but they change "
                 f"nothing in {type(self.backbone).__name__}: ids must be [batch, "

@@ -12,18 +12,6 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-__all__ = [
-    "Batch",
-    "Inputs",
-    "Measure",
-    "Metric",
-    "Outputs",
-    "Targets",
-    "Unit",
-    "first",
-    "map_tensors",
-]
-
 # Also networks with several inputs, as transformers have: token ids, attention mask, ...
 Inputs = Tensor | Mapping[str, Tensor]
 """A network's inputs: one tensor, or a mapping passed on as keywords; first axis B."""

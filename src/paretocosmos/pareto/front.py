@@ -275,9 +275,9 @@ class Front:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Front":
         """Build a front from what `to_dict` returned."""
-        from paretocosmos.io.schema.models import check_front
+        from paretocosmos.io.schema.models import FrontFile, check_part
 
-        check_front(content)
+        check_part(FrontFile, content, "front")
         return cls(**{key.name: content[key.name] for key in fields(cls)})
 
     def to_json(self) -> str:

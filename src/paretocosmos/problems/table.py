@@ -11,8 +11,6 @@ from paretocosmos.problems.tables.groups import GroupUse, SmallGroups
 from paretocosmos.problems.tables.problem import TableProblem, build_table
 from paretocosmos.problems.tables.targets import Task
 
-__all__ = ["table"]
-
 
 def table(
     *,

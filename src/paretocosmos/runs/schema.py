@@ -16,7 +16,6 @@ from paretocosmos.config.settings import Configuration
 from paretocosmos.errors import RunError
 from paretocosmos.io.schema import FILES, MOST, NETWORKS
 from paretocosmos.io.schema.models import (
-    LATER,
     ByName,
     Count,
     FrontFile,
@@ -28,10 +27,9 @@ from paretocosmos.io.schema.models import (
     Shape,
     Size,
     Some,
+    check_content,
     limit_entries,
-    require_finished,
     shorten,
-    validate_content,
 )
 from paretocosmos.registry import Spec
 
@@ -43,14 +41,15 @@ def check_record(record: object, file: Path) -> None:
         record: content of `run.json`.
         file: its path, for the message.
     """
-
-    def make_error(mistake: str) -> RunError:
-        return RunError(
+    is_begun = isinstance(record, dict) and record.get("status") == "training"
+    check_content(
+        BegunFile if is_begun else RecordFile,
+        record,
+        # only the first mistake is told: a damaged file is restored, not mended
+        lambda mistake: RunError(
             f"`{file}` is damaged: {mistake}; restore the original file, or train again"
-        )
-
-    # only the first mistake is told: a damaged file is restored, not mended
-    validate_content(RecordFile, record, make_error)
+        ),
+    )
 
 
 def _check_spec_keys(spec: object) -> object:
@@ -150,40 +149,48 @@ def derive_fields(settings: Any) -> dict[str, Any]:
     return {f.name: (derive_field(hints[f.name]), ...) for f in dataclasses.fields(settings)}
 
 
+BegunFile = create_model(
+    "BegunFile",
+    __base__=Model,
+    name=(str, ...),
+    objective_specs=(NonEmpty[SpecField], ...),
+    **derive_fields(Configuration),
+)
+"""The record of a run in training."""
+
+
 class _Record(Model):
-    """Content of `run.json` beside the settings; that of a finished run is complete."""
+    """Content of `run.json` beside the settings, once the run is finished."""
 
     status: Literal["training", "finished"]
     name: str
-
-    # a run in training has not got these yet; `_check_complete` demands them at its end
-    label: str = LATER
-    about: dict[str, Any] = LATER
-    protocol: str = LATER
-    objectives: Size = LATER
-    names: NonEmpty[str] = LATER
-    input_shape: Shape = LATER
-    outputs: Annotated[ByName[Size], BeforeValidator(_name_outputs)] = LATER
-    fixed_rays: Annotated[list[NonEmpty[Share]], Networks] | None = LATER
-    parameters: Large = LATER
-    caveats: Some[str] = LATER
-    version: str = LATER
-    metrics: Annotated[_Metrics, BeforeValidator(limit_entries)] = LATER
-    epoch_selected: Large = LATER
-    networks: Annotated[list[_Network], Networks] = LATER
-    evaluations: Some[_Evaluation] = LATER
-    samples_per_second: Number | None = LATER
-    share_waiting: Number = LATER
-    peak_memory: Number | None = LATER
-    seeds_together: Count = LATER
-    processes: Count = LATER
-    engine: str = LATER
-    data: str = LATER
-    seconds_training: Number = LATER
-    seconds_to_selected: Number = LATER
-    seconds_preparing: Number = LATER
-    seconds_evaluating: Number = LATER
-    files: Annotated[ByName[str], AfterValidator(_check_file_names)] = LATER
+    label: str
+    about: dict[str, Any]
+    protocol: str
+    objectives: Size
+    names: NonEmpty[str]
+    input_shape: Shape
+    outputs: Annotated[ByName[Size], BeforeValidator(_name_outputs)]
+    fixed_rays: Annotated[list[NonEmpty[Share]], Networks] | None
+    parameters: Large
+    caveats: Some[str]
+    version: str
+    metrics: Annotated[_Metrics, BeforeValidator(limit_entries)]
+    epoch_selected: Large
+    networks: Annotated[list[_Network], Networks]
+    evaluations: Some[_Evaluation]
+    samples_per_second: Number | None
+    share_waiting: Number
+    peak_memory: Number | None
+    seeds_together: Count
+    processes: Count
+    engine: str
+    data: str
+    seconds_training: Number
+    seconds_to_selected: Number
+    seconds_preparing: Number
+    seconds_evaluating: Number
+    files: Annotated[ByName[str], AfterValidator(_check_file_names)]
 
     # descriptions, which earlier versions did not write
     answers: str | None = None
@@ -204,9 +211,6 @@ class _Record(Model):
 
     @model_validator(mode="after")
     def _check_complete(self) -> "_Record":
-        if self.status == "training":
-            return self
-        require_finished(self)
         count = self.objectives
         if len(self.names) != count:
             raise ValueError(f"it has {count} objectives and {len(self.names)} names")
@@ -222,7 +226,7 @@ class _Record(Model):
 
 
 RecordFile = create_model("RecordFile", __base__=_Record, **derive_fields(Configuration))
-"""A run's record, begun or finished."""
+"""The record of a finished run."""
 
 
 def check_checkpoint(numbers: object, file: Path) -> None:
@@ -232,11 +236,11 @@ def check_checkpoint(numbers: object, file: Path) -> None:
         numbers: content of the header.
         file: its path, for the message.
     """
-
-    def make_error(mistake: str) -> RunError:
-        return RunError(f"`{file}` is damaged: {mistake}; train again in another folder")
-
-    validate_content(CheckpointFile, numbers, make_error)
+    check_content(
+        CheckpointFile,
+        numbers,
+        lambda mistake: RunError(f"`{file}` is damaged: {mistake}; train again in another folder"),
+    )
 
 
 class _Validation(Model):

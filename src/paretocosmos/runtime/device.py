@@ -15,23 +15,6 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.types import Batch, map_tensors
 
-__all__ = [
-    "Precision",
-    "check_precision",
-    "convert_sigterm",
-    "fits_on_device",
-    "get_peak_memory",
-    "lacks_memory",
-    "limit_threads",
-    "mix_seed",
-    "on_capture_stream",
-    "resolve_device",
-    "retain_freed_memory",
-    "seed_torch",
-    "set_precision",
-    "to_device_layout",
-]
-
 Precision = Literal["tf32", "fp32", "bf16", "fp64"]
 PRECISIONS: tuple[Precision, ...] = ("tf32", "fp32", "bf16", "fp64")
 

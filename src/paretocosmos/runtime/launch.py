@@ -2,8 +2,6 @@
 
 import os
 
-__all__ = ["COUNT", "LOCAL_RANK", "RANK", "is_launched", "launched_rank"]
-
 # As torchrun and other launchers name them in the environment.
 RANK, COUNT, LOCAL_RANK = "RANK", "WORLD_SIZE", "LOCAL_RANK"
 

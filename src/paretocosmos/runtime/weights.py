@@ -6,8 +6,6 @@ from torch import Tensor, nn
 
 from paretocosmos.io.files import one_line
 
-__all__ = ["describe_misfit"]
-
 # Names that are given as examples, and letters of each: a file may hold any number of any length.
 EXAMPLES, LETTERS = 3, 60
 

@@ -13,10 +13,10 @@ from paretocosmos.io.schema.models import (
     Model,
     NonEmpty,
     Size,
+    check_content,
     mistakes_in,
     path_of,
     shorten,
-    validate_content,
 )
 
 
@@ -69,7 +69,7 @@ class Outer(Model, extra="forbid"):
 )
 def test_a_mistake_is_one_sentence(content: object, says: str) -> None:
     with pytest.raises(RunError) as refused:
-        validate_content(Outer, content, RunError)
+        check_content(Outer, content, RunError)
     assert str(refused.value) == says
 
 

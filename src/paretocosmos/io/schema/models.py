@@ -25,22 +25,12 @@ from paretocosmos.io.schema import MOST, SETTINGS, SHOWS, VALUES
 
 One = TypeVar("One")
 
-LATER: Any = object()
-"""The default of a field that only finished files must have; see `require_finished`."""
-
 
 class Model(BaseModel):
     """A part of a file, strictly typed; unknown keys are ignored."""
 
     # strict, so that "1" is no number; a newer version may write keys that are not known here
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
-
-
-def require_finished(section: Model) -> None:
-    """Raise if a finished section lacks a field."""
-    for name in type(section).model_fields:
-        if getattr(section, name) is LATER:
-            raise ValueError(f"`{name}` is missing")
 
 
 def limit_entries(names: object) -> object:
@@ -94,7 +84,6 @@ Shows = Annotated[str, Field(max_length=200), AfterValidator(_check_show)]
 
 
 Place = tuple[str | int, ...]
-File = TypeVar("File", bound=BaseModel)
 
 MISTAKES = 1000  # that are listed one by one: a million would be as many objects
 LONGEST = 60  # letters of a quoted value
@@ -121,21 +110,21 @@ RULES = {
 }
 
 
-def validate_content(
-    model: type[File], content: object, refusal: Callable[[str], ParetoCosmosError]
-) -> File:
-    """Return the content of a file if it fits its model.
+def check_content(
+    model: type[BaseModel], content: object, refuse: Callable[[str], ParetoCosmosError]
+) -> None:
+    """Raise if the content of a file does not fit its model.
 
     Args:
         model: of that kind of file.
         content: of the file.
-        refusal: makes an error of the first mistake.
+        refuse: makes an error of the first mistake.
     """
     try:
-        return model.model_validate(content)
+        model.model_validate(content)
     except ValidationError as error:
         # the first one, since others often follow from it
-        raise refusal(mistakes_in(error, model)[0][1]) from error
+        raise refuse(mistakes_in(error, model)[0][1]) from error
 
 
 def mistakes_in(error: ValidationError, model: type[BaseModel]) -> list[tuple[Place, str]]:
@@ -218,15 +207,21 @@ _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = LONGEST
 
 
-def check_front(content: Mapping[str, Any]) -> None:
-    """Raise if content is not a front."""
+def check_part(model: type[BaseModel], content: Mapping[str, Any], noun: str) -> None:
+    """Raise if content is not a front, or not a table.
 
-    def refusal(mistake: str) -> DataError:
-        keys = ", ".join(FrontFile.model_fields)
-        return DataError(f"this is not a front: {mistake}; a front has the keys {keys}")
-
-    # in strict mode a mapping must be a dict
-    validate_content(FrontFile, dict(content) if isinstance(content, Mapping) else content, refusal)
+    Args:
+        model: of such a part.
+        content: a mapping, as of JSON.
+        noun: "front" or "table", for the message.
+    """
+    keys = ", ".join(model.model_fields)
+    check_content(
+        model,
+        # in strict mode a mapping must be a dict
+        dict(content) if isinstance(content, Mapping) else content,
+        lambda mistake: DataError(f"this is not a {noun}: {mistake}; a {noun} has the keys {keys}"),
+    )
 
 
 class FrontFile(Model):
@@ -254,16 +249,6 @@ class FrontFile(Model):
                     f"`metrics.{sanitize_line(name)[:60]}` has a number for each of {many} rays"
                 )
         return self
-
-
-def check_table(content: Mapping[str, Any]) -> None:
-    """Raise if content is not a fitted table."""
-
-    def refusal(mistake: str) -> DataError:
-        keys = ", ".join(TableFile.model_fields)
-        return DataError(f"this is not a table: {mistake}; a table has the keys {keys}")
-
-    validate_content(TableFile, content, refusal)
 
 
 class TableFile(Model):

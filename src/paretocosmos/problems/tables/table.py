@@ -324,9 +324,9 @@ class Table:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Table":
         """Return the table that `to_dict` described, bit for bit."""
-        from paretocosmos.io.schema.models import check_table
+        from paretocosmos.io.schema.models import TableFile, check_part
 
-        check_table(content)
+        check_part(TableFile, content, "table")
         return cls(
             numeric={name: float(fill) for name, fill in content["numeric"].items()},
             flagged=tuple(content["flagged"]),

@@ -13,7 +13,7 @@ import torch
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.problems import SPLITS, load_problem, problem_name
-from paretocosmos.problems.tables import TableProblem, TabularProblem, files, read_table, rows
+from paretocosmos.problems.tables import TabularProblem, files, read_table, rows
 
 
 def people(rows: int = 40) -> pd.DataFrame:
@@ -27,10 +27,10 @@ def people(rows: int = 40) -> pd.DataFrame:
     )
 
 
-def load(path: Path, **settings: Any) -> TableProblem:
+def load(path: Path, **settings: Any) -> TabularProblem:
     columns = {"target": "paid", "sensitive": "sex", "drop": ("id",)}
     problem = load_problem("table", data=str(path), settings=columns | settings)
-    assert isinstance(problem, TableProblem)
+    assert isinstance(problem, TabularProblem)
     return problem
 
 

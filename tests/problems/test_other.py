@@ -19,7 +19,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning
 from paretocosmos.problems.table import table
-from paretocosmos.problems.tables import Answer, Grouping, TableProblem
+from paretocosmos.problems.tables import Answer, Grouping, TabularProblem
 
 
 def people(rows: int = 400) -> pd.DataFrame:
@@ -43,14 +43,14 @@ def file(tmp_path: Path) -> str:
     return str(tmp_path / "people.csv")
 
 
-def build(file: str, target: str, task: Any, **given: Any) -> TableProblem:
+def build(file: str, target: str, task: Any, **given: Any) -> TabularProblem:
     others = [name for name in ("pay", "kind", "rich") if name != target]
     problem = table(data=file, target=target, task=task, drop=tuple(others), **given)
-    assert isinstance(problem, TableProblem)
+    assert isinstance(problem, TabularProblem)
     return problem
 
 
-def random(problem: TableProblem) -> tuple[torch.Tensor, Any]:
+def random(problem: TabularProblem) -> tuple[torch.Tensor, Any]:
     targets = problem.split("train").targets
     width = problem.outputs
     assert isinstance(width, int)
@@ -95,7 +95,7 @@ class TestNumbers:
             ({"pay": "much"}, {}, "found the text 'much'"),
             ({}, {"class_weight": "balanced"}, "is for classes, found a number"),
             ({}, {"fairness": "tpr_gap", "sensitive": ("sex",)}, "`tpr_gap`; .*error_gap"),
-            ({}, {"protocol": "paper"}, "protocol `paper` is for two classes"),
+            ({}, {"protocol": "paper"}, "protocol `paper` needs two classes"),
         ],
     )
     def test_refusals(self, change: Any, given: Any, sentence: str, tmp_path: Path) -> None:

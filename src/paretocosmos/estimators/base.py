@@ -65,7 +65,7 @@ from paretocosmos.problems.tables import (
     Codes,
     GroupUse,
     Table,
-    TableProblem,
+    TabularProblem,
     check_group_use,
 )
 from paretocosmos.registry import convert
@@ -321,12 +321,12 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             callbacks=self.callbacks,
         )
         self.best_epoch_ = int(self._record["epoch_selected"]) * repeat
-        self._problem: TableProblem | RowsProblem | None = drop_repeats(problem, repeat)
+        self._problem: TabularProblem | RowsProblem | None = drop_repeats(problem, repeat)
         return self
 
     def _prepare_training(
         self, names: list[str], rows: Rows, target_name: str, seed: int
-    ) -> tuple[TableProblem | RowsProblem, dict[str, Any], int]:
+    ) -> tuple[TabularProblem | RowsProblem, dict[str, Any], int]:
         """Split the rows and encode them.
 
         Returns:

@@ -33,7 +33,6 @@ from paretocosmos.problems.tables import (
     Grouping,
     GroupUse,
     Table,
-    TableProblem,
     TabularProblem,
     encode_labels,
     is_categorical,
@@ -91,7 +90,7 @@ def build_problem(
     target_name: str,
     grouping: Grouping | None,
     group_use: GroupUse,
-) -> TableProblem | RowsProblem:
+) -> TabularProblem | RowsProblem:
     """Build the problem of some rows. Those that validate stand for test, too.
 
     Args:
@@ -131,13 +130,12 @@ def build_problem(
     answer = target.answer
     shared |= {"outputs": target.width, "table": table, "target": target_name, "answer": answer}
     shared |= {"grouping": grouping, "group_use": group_use}
-    # the wording of decisions about people needs two classes and known groups
-    if answer.task == "binary" and grouping is not None:
-        return TabularProblem(**shared)
-    return TableProblem(**shared)
+    return TabularProblem(**shared)
 
 
-def drop_repeats(problem: TableProblem | RowsProblem, repeat: int) -> TableProblem | RowsProblem:
+def drop_repeats(
+    problem: TabularProblem | RowsProblem, repeat: int
+) -> TabularProblem | RowsProblem:
     """Return a problem with each training row once, where an epoch passes over it several times."""
     train = problem.splits["train"]
     once = len(train) // repeat

@@ -36,7 +36,7 @@ from paretocosmos.explorer.predictions import (
 )
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import HELD, Problem, Split
-from paretocosmos.problems.tables import MISSING, Table, TableProblem, TabularProblem
+from paretocosmos.problems.tables import MISSING, Table, TabularProblem
 from paretocosmos.runs.run import Run, predicts_at
 from paretocosmos.runtime.device import set_precision
 from paretocosmos.types import Batch, Outputs, map_tensors
@@ -175,7 +175,8 @@ def _evaluate_runs(runs: Sequence[Run], problem: Problem, threshold: float) -> P
     if not readers:
         raise ConfigurationError(f"`{problem.name}` does not predict classes")
     # without turns, a small group might have no sample at all
-    groups = test.targets["sensitive"][candidates] if isinstance(problem, TabularProblem) else None
+    compares_rates = isinstance(problem, TabularProblem) and problem.compares_rates
+    groups = test.targets["sensitive"][candidates] if compares_rates else None
     probabilities = [reader.predict(outputs)[0] for reader in readers]
     rows, changing = choose_samples(candidates, probabilities, groups)
     samples = collect_samples(problem, test, rows, changing, readers)
@@ -343,10 +344,10 @@ def collect_samples(
     texts: tuple[tuple[str, ...], ...] = ()
     images: tuple[bytes, ...] = ()
     column_count = 0
-    if isinstance(problem, TableProblem) and isinstance(inputs, Tensor):
+    if isinstance(problem, TabularProblem) and isinstance(inputs, Tensor):
         columns = problem.table.columns
         texts = tuple(restore_texts(problem.table, inputs[indices].numpy()))
-        if isinstance(problem, TabularProblem):  # the group comes first: it is no input
+        if problem.compares_rates:  # the group comes first: it is no input
             columns = (problem.sensitive, *columns)
             codes = batch.targets["sensitive"][indices].tolist()
             texts = tuple(

@@ -13,7 +13,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives import Measure, measure_of
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import Problem, Wording
-from paretocosmos.problems.tables import TableProblem, TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.problems.tables.groups import AND
 
 
@@ -246,7 +246,7 @@ def build_words(problem: Problem | None, quantities: Sequence[str], name: str = 
     wording = Wording() if problem is None else problem.wording
     groups = get_group_titles(problem)
     measures = {key: wording.measures.get(key) or measure_of(key) for key in quantities}
-    if isinstance(problem, TabularProblem):
+    if isinstance(problem, TabularProblem) and problem.compares_rates:
         # "selected" says little: the problem knows whether people are hired or denied
         measures |= _adapt_measures(problem, groups, measures)
     return Words(
@@ -266,7 +266,7 @@ def build_words(problem: Problem | None, quantities: Sequence[str], name: str = 
 
 def get_group_titles(problem: Problem | None) -> tuple[str, ...]:
     """Return the names of the sensitive groups, from the wording if it names all of them."""
-    if not isinstance(problem, TableProblem) or problem.grouping is None:
+    if not isinstance(problem, TabularProblem) or problem.grouping is None:
         return ()
     names, titles = problem.grouping.names, problem.wording.groups
     # titles belong to the published groups, which a caller may have changed
@@ -278,11 +278,12 @@ def get_group_titles(problem: Problem | None) -> tuple[str, ...]:
 
 
 def _make_title(problem: Problem | None, name: str) -> str:
-    if isinstance(problem, TabularProblem):
-        return f"Is {problem.target.replace('_', ' ')} “{problem.positive}”?"
-    if isinstance(problem, TableProblem):
-        return f"What is the {problem.target.replace('_', ' ')}?"
-    return name
+    if not isinstance(problem, TabularProblem):
+        return name
+    target = problem.target.replace("_", " ")
+    return (
+        f"Is {target} “{problem.positive}”?" if problem.compares_rates else f"What is the {target}?"
+    )
 
 
 def _adapt_measures(

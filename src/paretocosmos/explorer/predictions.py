@@ -16,7 +16,7 @@ from paretocosmos.explorer.page_model import Cell, Head, Outcome, get_group_titl
 from paretocosmos.objectives import logits_of, pick, sentence
 from paretocosmos.pareto.front import Array
 from paretocosmos.problems import Problem, Wording
-from paretocosmos.problems.tables import TableProblem, TabularProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
 Counts = npt.NDArray[np.int64]
@@ -66,7 +66,7 @@ def find_readers(
     problem: Problem, outputs: Outputs, batch: Batch, threshold: float = MIDDLE
 ) -> list[HeadReader]:
     """Return a reader for every head that predicts classes, given outputs ``[N, B, ...]``."""
-    tabular = problem if isinstance(problem, TabularProblem) else None
+    tabular = problem if isinstance(problem, TabularProblem) and problem.compares_rates else None
     readers = []
     # a loss and a gap often share a head, which is read once
     for output, target in dict.fromkeys((o.output, o.target) for o in problem.objectives):
@@ -101,7 +101,7 @@ def _are_classes(labels: Tensor, count: int) -> bool:
 
 
 def _get_class_names(problem: Problem, count: int) -> tuple[str, ...]:
-    names = problem.answer.classes if isinstance(problem, TableProblem) else ()
+    names = problem.answer.classes if isinstance(problem, TabularProblem) else ()
     return names if len(names) == count else ()
 
 
@@ -132,7 +132,7 @@ def build_outcomes(
     problem: Problem, readers: Sequence[HeadReader], groups: Sequence[str]
 ) -> tuple[Outcome, ...]:
     """Build the outcomes that a page counts, those that are traded first."""
-    if isinstance(problem, TabularProblem):
+    if isinstance(problem, TabularProblem) and problem.compares_rates:
         outcomes = list(_build_group_outcomes(problem, groups[:MAX_GROUPS]))
     elif len(readers) > 1:
         outcomes = [_build_task_outcome(problem.wording, readers)]

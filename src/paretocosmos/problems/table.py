@@ -8,7 +8,7 @@ from paretocosmos.errors import DataError
 from paretocosmos.problems.base import Protocol
 from paretocosmos.problems.tables.files import read_table
 from paretocosmos.problems.tables.groups import GroupUse, SmallGroups
-from paretocosmos.problems.tables.problem import TableProblem, build_table
+from paretocosmos.problems.tables.problem import TabularProblem
 from paretocosmos.problems.tables.targets import Task
 
 
@@ -33,7 +33,7 @@ def table(
     test: str | None = None,
     split_seed: int = 1,
     protocol: Protocol = "clean",
-) -> TableProblem:
+) -> TabularProblem:
     r"""A table in a file: predict one column, and treat the groups of others alike.
 
     Args:
@@ -86,12 +86,11 @@ def table(
             "a table must have several columns, found only "
             f"`{str(frame.columns[0])[:60]}` in `{data}`: name their separator with `separator`"
         ).with_hint({"separator": None})
-    return build_table(
+    return TabularProblem.from_frame(
         frame,
         target=target,
         task=task,
-        # a single column may be given as text
-        sensitive=(sensitive,) if isinstance(sensitive, str) else sensitive,
+        sensitive=sensitive,
         small_groups=small_groups,
         group=group,
         positive=positive,
@@ -99,7 +98,7 @@ def table(
         categorical=categorical,
         drop=drop,
         keep=keep,
-        balanced=class_weight is not None,
+        class_weight=class_weight,
         # without all of its endings: `loans.csv.gz` is `loans`
         name=path.name.partition(".")[0],
         seed=split_seed,

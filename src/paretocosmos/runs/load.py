@@ -18,7 +18,7 @@ from paretocosmos.io.trust import modules_of
 from paretocosmos.nn.conditioning import PerRayEnsemble
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
-from paretocosmos.problems.tables import Table, TableProblem, label_rows
+from paretocosmos.problems.tables import Table, TabularProblem, label_rows
 from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import check_count, load_tensors
 from paretocosmos.runs.record import (
@@ -229,7 +229,7 @@ def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) ->
     ).build()
 
 
-def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TableProblem:
+def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TabularProblem:
     """Return the problem of a run with other rows as its test data, to pass to `evaluate`.
 
     The data that the run was trained on are not needed.

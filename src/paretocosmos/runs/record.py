@@ -28,7 +28,7 @@ from paretocosmos.objectives import Objective
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem, hash_answers, load_problem, shares_of
-from paretocosmos.problems.tables import Table, TableProblem
+from paretocosmos.problems.tables import Table, TabularProblem
 from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import save_tensors
 from paretocosmos.runs.provenance import get_provenance
@@ -79,7 +79,7 @@ def begin_record(plan: Plan, fixed: Tensor | None, status: str) -> dict[str, Any
         "parameters": sum(p.numel() for p in plan.model.parameters()),
         "caveats": list(plan.problem.caveats),
         "data_hash": plan.data_hash,
-        "answers": hash_answers(plan.problem) if isinstance(plan.problem, TableProblem) else None,
+        "answers": hash_answers(plan.problem) if isinstance(plan.problem, TabularProblem) else None,
         **get_provenance(plan.device),
     }
 

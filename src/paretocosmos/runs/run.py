@@ -23,7 +23,7 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.pareto.selection import Criteria, CriteriaOptions
 from paretocosmos.problems import Problem, hash_answers
-from paretocosmos.problems.tables import Answer, Grouping, Table, TableProblem, add_group
+from paretocosmos.problems.tables import Answer, Grouping, Table, TabularProblem, add_group
 from paretocosmos.runs.record import check_objectives, rebuild_problem
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ class Run:
             settings["data"] = data
         # a problem by its name is loaded from its files again, which may be others by now
         problem = rebuild_problem(self.folder, self.record, saved["name"], settings)
-        if isinstance(problem, TableProblem) and (
+        if isinstance(problem, TabularProblem) and (
             not problem.table.agrees_with(self.table)
             or hash_answers(problem) != self.record.get("answers")
         ):

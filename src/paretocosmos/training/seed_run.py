@@ -27,7 +27,7 @@ from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
 from paretocosmos.problems import Problem
-from paretocosmos.problems.tables import TableProblem
+from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.checkpoint import (
     TrainingState,
     checkpoint_path,
@@ -403,7 +403,7 @@ class SeedRun:
             state.best = dict(self.model.state_dict())  # with the new ends
             fronts["val"] = self._evaluate(val, "val")
         fronts["test"] = self._evaluate(test, "test")
-        table = plan.problem.table if isinstance(plan.problem, TableProblem) else None
+        table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
         record = begin_record(plan, self.fixed_rays, "finished") | {
             **measure_fronts(fronts),
             **diagnose_network(

@@ -23,7 +23,6 @@ from paretocosmos.problems.tables.groups import (
     check_group_use,
 )
 from paretocosmos.problems.tables.problem import (
-    TableProblem,
     TabularProblem,
     label_rows,
 )
@@ -68,7 +67,6 @@ __all__ = [
     "Grouping",
     "Table",
     "TableName",
-    "TableProblem",
     "TabularProblem",
     "add_group",
     "as_pandas",

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +50,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TableProblem(Problem):
-    """A problem whose inputs are the columns of a table, float32 ``[B, features]``.
+class TabularProblem(Problem):
+    """A problem on a table: predict a column, and treat groups of people alike.
+
+    Inputs are float32 ``[B, features]``. Targets are `label`: float32 0 or 1 for two classes, the
+    class of several, or a number; and `sensitive`, int64 from 0 to K - 1, where groups are
+    compared. A network gives one logit per row, one per class, or the number.
 
     Attributes:
         splits: train, val and test.
@@ -60,6 +64,16 @@ class TableProblem(Problem):
         answer: the kind of prediction: one class or not, one of several, or a number.
         grouping: which group a row belongs to; `None` where none are compared.
         group_use: how answers may depend on a person's group.
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> draw = np.random.default_rng(1)
+    >>> frame = pd.DataFrame({"age": draw.integers(18, 70, 400)})
+    >>> frame["sex"] = draw.choice(["female", "male"], 400)
+    >>> frame["loan"] = np.where(draw.random(400) * 70 < frame["age"], "yes", "no")
+    >>> problem = TabularProblem.from_frame(frame, target="loan", sensitive="sex")
+    >>> problem.names, problem.groups, problem.positive
+    (('binary_cross_entropy', 'tpr_gap'), ('female', 'male'), 'yes')
     """
 
     tabular: ClassVar[bool] = True
@@ -94,8 +108,37 @@ class TableProblem(Problem):
         return settings
 
     @property
+    def positive(self) -> str:
+        """The class that a positive logit means; the last of several."""
+        return self.answer.classes[-1]
+
+    @property
+    def negative(self) -> str:
+        """The other class, or the name for all the others together."""
+        return self.answer.classes[0]
+
+    @property
+    def sensitive(self) -> str:
+        """The columns whose groups of people are compared; no features."""
+        return "" if self.grouping is None else self.grouping.title
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the K sensitive groups, in the order of their numbers."""
+        return () if self.grouping is None else self.grouping.names
+
+    @property
+    def compares_rates(self) -> bool:
+        """`True` for decisions between two classes whose rates are compared between groups."""
+        return self.answer.task == "binary" and self.grouping is not None
+
+    @property
     def about(self) -> Mapping[str, object]:
-        about: dict[str, object] = {"target": self.target, "answer": self.answer.to_dict()}
+        about: dict[str, object] = {"target": self.target}
+        # with two classes and groups, `positive` and `negative` say it all, and `label_rows` knows
+        # such runs by the absence
+        if not self.compares_rates:
+            about["answer"] = self.answer.to_dict()
         if self.answer.task == "binary":
             # readers of a run look the two classes up by these names
             negative, positive = self.answer.classes
@@ -110,83 +153,39 @@ class TableProblem(Problem):
             }
         return about
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TabularProblem(TableProblem):
-    """A two-class problem on a table: the loss against a gap between groups of people.
-
-    Inputs are float32 ``[B, features]``; targets are `label`, float32 0 or 1, and `sensitive`,
-    int64 from 0 to K - 1. A network gives one logit per row.
-
-    Attributes:
-        target: the column that is predicted.
-        grouping: which group a row belongs to.
-
-    >>> import numpy as np
-    >>> import pandas as pd
-    >>> draw = np.random.default_rng(1)
-    >>> frame = pd.DataFrame({"age": draw.integers(18, 70, 400)})
-    >>> frame["sex"] = draw.choice(["female", "male"], 400)
-    >>> frame["loan"] = np.where(draw.random(400) * 70 < frame["age"], "yes", "no")
-    >>> problem = TabularProblem.from_frame(frame, target="loan", sensitive="sex")
-    >>> problem.names, problem.groups, problem.positive
-    (('binary_cross_entropy', 'tpr_gap'), ('female', 'male'), 'yes')
-    """
-
-    # declared again, without `None`: here groups are always compared
-    grouping: Grouping = field(repr=False)
-
-    @property
-    def positive(self) -> str:
-        """The class that a positive logit means."""
-        return self.answer.classes[1]
-
-    @property
-    def negative(self) -> str:
-        """The other class, or the name for all the others together."""
-        return self.answer.classes[0]
-
-    @property
-    def sensitive(self) -> str:
-        """The columns whose groups of people are compared; no features."""
-        return self.grouping.title
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The names of the K sensitive groups, in the order of their numbers."""
-        return self.grouping.names
-
-    @property
-    def about(self) -> Mapping[str, object]:
-        # `positive` and `negative` say it all, and `label_rows` knows such runs by the absence
-        return {key: value for key, value in super().about.items() if key != "answer"}
-
     @classmethod
     def from_frame(
         cls,
         frame: "pd.DataFrame",
         *,
         target: str,
-        sensitive: str | Sequence[str],
+        task: Task = "binary",
+        sensitive: str | Sequence[str] = (),
         small_groups: SmallGroups = "keep",
         group: GroupUse = "estimate",
         positive: object = None,
-        fairness: str | type[GroupObjective] = "tpr_gap",
+        fairness: str | type[GroupObjective] | None = None,
         categorical: Collection[str] = (),
         drop: Collection[str] = (),
         keep: Collection[str] = (),
+        class_weight: Literal["balanced"] | None = None,
         name: str = "table",
         seed: int = 1,
         val: "pd.DataFrame | None" = None,
         test: "pd.DataFrame | None" = None,
-        reference: tuple[float, float] = (2.0, 2.0),
+        reference: tuple[float, ...] | None = None,
         protocol: Protocol = "clean",
     ) -> "TabularProblem":
-        """Split a frame 70/10/20, encode it, and pair cross-entropy with a fairness objective.
+        """Split a frame 70/10/20, encode it, and choose the objectives.
+
+        With groups, the loss and the gap between them; without, for classes the loss of each, for a
+        number too high against too low predictions. Losses of numbers are in units of the target's
+        deviation; the metrics `rmse` and `mae` are in its own.
 
         Args:
             frame: one row per person; never modified.
             target: the column to predict.
+            task: one class or not (``"binary"``), one of several ``"classes"``, or a ``"number"``.
             sensitive: the column whose groups are compared; two groups or more, in sorted order or
                 in that of its pandas categories. It is not a feature. Of several columns the
                 groups are their combinations, and the gaps by each column alone are metrics.
@@ -202,19 +201,23 @@ class TabularProblem(TableProblem):
             positive: the class that counts as positive; every other class is negative. It may be
                 left out where two classes say it themselves (`True`, 1, ``"yes"``), or are pandas
                 categories in order, of which the second is positive.
-            fairness: what is compared between groups: ``"tpr_gap"``, ``"demographic_parity"``,
+            fairness: what is compared between groups: for classes ``"tpr_gap"`` (by default),
+                ``"demographic_parity"``,
                 ``"equalized_odds"``, ``"fpr_gap"``, ``"accuracy_gap"``, ``"worst_group"``; or the
                 paper's difference of counts, ``"deo"``; or a class of one's own, derived from
-                `RateObjective` or `GroupObjective`.
+                `RateObjective` or `GroupObjective`. For numbers ``"error_gap"`` (by default) or
+                ``"prediction_gap"``.
             categorical: columns to read as categories although they hold numbers.
             drop: columns to leave out.
             keep: columns to learn from although they seem to be identifiers (a number of its own
                 in every row, text that differs in most), which are left out with a warning.
+            class_weight: ``"balanced"`` gives all classes the same weight in training.
             name: how runs call the problem.
             seed: decides which rows are train, val and test.
             val: rows to validate on; a share of `frame` if `None`.
             test: rows to test on; a share of `frame` if `None`.
-            reference: the point hypervolume is measured from.
+            reference: the point hypervolume is measured from; at least 2 for every objective if
+                `None`.
             protocol: ``"clean"`` fits the preprocessing on the train rows, ``"paper"`` on all.
 
         Returns:
@@ -229,99 +232,48 @@ class TabularProblem(TableProblem):
         """
         # a column of pandas may be named by a number; `to_frame` turns all names into text
         columns = [sensitive] if isinstance(sensitive, str | int) else sensitive
-        problem = build_table(
-            frame,
-            target=str(target),
-            sensitive=[str(name) for name in columns],
-            small_groups=small_groups,
-            group=group,
-            positive=positive,
-            fairness=fairness,
+        target, people = str(target), [str(column) for column in columns]
+        clean, by_rates = protocol == "clean", task == "binary" and len(people) > 0
+        check_protocol(protocol)
+        if not (clean or by_rates):
+            raise ConfigurationError(
+                "the protocol `paper` needs two classes and groups: use `clean`"
+            )
+        kind = find_gap(Answer(task), fairness) if people else None
+        data = prepare_table(
+            {"train": frame, "val": val, "test": test},
+            target=target,
+            sensitive=people,
             categorical=categorical,
             drop=drop,
             keep=keep,
-            name=name,
             seed=seed,
-            val=val,
-            test=test,
-            reference=reference,
-            protocol=protocol,
+            read=clean,
         )
-        # always so for two classes and groups, but the type checker cannot see it
-        assert isinstance(problem, TabularProblem)
-        return problem
-
-
-def build_table(
-    frame: "pd.DataFrame",
-    *,
-    target: str,
-    task: Task = "binary",
-    sensitive: Sequence[str] = (),
-    small_groups: SmallGroups = "keep",
-    group: GroupUse = "estimate",
-    positive: object = None,
-    fairness: str | type[GroupObjective] | None = None,
-    categorical: Collection[str] = (),
-    drop: Collection[str] = (),
-    keep: Collection[str] = (),
-    balanced: bool = False,
-    name: str = "table",
-    seed: int = 1,
-    val: "pd.DataFrame | None" = None,
-    test: "pd.DataFrame | None" = None,
-    reference: tuple[float, ...] | None = None,
-    protocol: Protocol = "clean",
-) -> TableProblem:
-    """Split a frame, encode it, and choose the objectives.
-
-    With groups, the loss and the gap between them; without, for classes the loss of each, for a
-    number too high against too low predictions. Losses of numbers are in units of the target's
-    deviation; the metrics `rmse` and `mae` are in its own.
-
-    `TabularProblem.from_frame` describes the arguments. Here `task` is the kind of prediction: one
-    class or not (`binary`), one of several `classes`, or a `number`; `sensitive` may be empty; and
-    `balanced` weights the rows to train on so that all classes weigh the same.
-    """
-    check_protocol(protocol)
-    clean, by_rates = protocol == "clean", task == "binary" and len(sensitive) > 0
-    if not (clean or by_rates):
-        raise ConfigurationError("the protocol `paper` is for two classes and groups: use `clean`")
-    kind = find_gap(Answer(task), fairness) if sensitive else None
-    data = prepare_table(
-        {"train": frame, "val": val, "test": test},
-        target=target,
-        sensitive=sensitive,
-        categorical=categorical,
-        drop=drop,
-        keep=keep,
-        seed=seed,
-        read=clean,
-    )
-    answer, label = _fit_answer(data, target, task, positive)
-    how = small_groups if clean else None  # the published code neither pools nor refuses any
-    data, targets, grouping, gap = _compare(data, label, sensitive, kind, how, by_rates, group)
-    objectives = _choose_objectives(answer, gap, label[data.rows["train"]])
-    table, splits = data.encode(targets, categorical=categorical, on_all=not clean)
-    if balanced:
-        splits["train"] = balance_classes(splits["train"], answer)
-    problem_class: type[TableProblem] = TabularProblem if by_rates else TableProblem
-    return problem_class(
-        name=name,
-        objectives=objectives,
-        reference=reference or tuple(get_reference(goal, answer) for goal in objectives),
-        input_shape=(len(table.features),),
-        outputs=answer.outputs,
-        metrics=build_metrics(answer, grouping, objectives),
-        protocol=protocol,
-        splits=splits,
-        table=table,
-        target=target,
-        answer=answer,
-        grouping=grouping,
-        group_use=group,
-        wording=Wording() if by_rates else build_wording(answer, objectives),
-    )
+        answer, label = _fit_answer(data, target, task, positive)
+        # the published code neither pools nor refuses small groups
+        how = small_groups if clean else None
+        data, targets, grouping, gap = _compare(data, label, people, kind, how, by_rates, group)
+        objectives = _choose_objectives(answer, gap, label[data.rows["train"]])
+        table, splits = data.encode(targets, categorical=categorical, on_all=not clean)
+        if class_weight is not None:
+            splits["train"] = balance_classes(splits["train"], answer)
+        return cls(
+            name=name,
+            objectives=objectives,
+            reference=reference or tuple(get_reference(goal, answer) for goal in objectives),
+            input_shape=(len(table.features),),
+            outputs=answer.outputs,
+            metrics=build_metrics(answer, grouping, objectives),
+            protocol=protocol,
+            splits=splits,
+            table=table,
+            target=target,
+            answer=answer,
+            grouping=grouping,
+            group_use=group,
+            wording=Wording() if by_rates else build_wording(answer, objectives),
+        )
 
 
 def _compare(
@@ -409,7 +361,7 @@ def label_rows(
     objectives: tuple[Objective, ...],
     reference: tuple[float, ...],
     name: str,
-) -> TableProblem:
+) -> TabularProblem:
     """Return the problem of a finished training on new rows, all of which are `test`.
 
     Args:
@@ -421,15 +373,13 @@ def label_rows(
         name: of the new problem.
     """
     frame, target, answer = to_frame(frame), str(about["target"]), Answer.from_about(about)
-    problem_class: type[TableProblem] = TableProblem
     if "answer" not in about:  # two classes and groups, whose record names only the classes
-        problem_class = TabularProblem
         answer = Answer("binary", (about["negative"], about["positive"]))
     grouping = Grouping.from_dict(about["grouping"]) if "grouping" in about else None
     check_target_columns(frame, target, grouping)
     inputs = add_group(frame, table, grouping)
     targets = {"label": answer.labels(frame[target]), **group_targets(frame, grouping)}
-    return problem_class(
+    return TabularProblem(
         name=name,
         objectives=objectives,
         reference=reference,

@@ -95,7 +95,7 @@ class TestNumbers:
             ({"pay": "much"}, {}, "found the text 'much'"),
             ({}, {"class_weight": "balanced"}, "is for classes, found a number"),
             ({}, {"fairness": "tpr_gap", "sensitive": ("sex",)}, "`tpr_gap`; .*error_gap"),
-            ({}, {"protocol": "paper"}, "protocol `paper` needs two classes"),
+            ({}, {"protocol": "paper"}, "must be clean without two classes"),
         ],
     )
     def test_refusals(self, change: Any, given: Any, sentence: str, tmp_path: Path) -> None:

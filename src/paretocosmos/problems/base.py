@@ -194,6 +194,9 @@ class Problem(ABC):
     spec: Spec | None = None
     wording: Wording = field(default_factory=Wording, repr=False)
 
+    def __post_init__(self) -> None:
+        check_protocol(self.protocol)
+
     @abstractmethod
     def split(self, name: Split) -> Batch:
         """Return a split on the CPU in its stored form; `prepare` makes inputs of it."""

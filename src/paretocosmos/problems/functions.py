@@ -13,7 +13,7 @@ from paretocosmos.objectives import Objective
 from paretocosmos.objectives.base import pick, weighted_mean, weighted_sums
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
-from paretocosmos.problems.base import Problem, Protocol, Split, check_protocol, check_split
+from paretocosmos.problems.base import Problem, Protocol, Split, check_split
 from paretocosmos.types import Batch, Measure, Outputs, Targets
 
 # Constant inputs, which say nothing: the ray is all that a network can learn from.
@@ -157,7 +157,6 @@ class FunctionProblem(Problem):
             protocol: ``"paper"`` scores a split in batches, as the published code does.
             traceable: promises that `function` decides nothing in Python from values of tensors.
         """
-        check_protocol(protocol)
         # of no pairs `zip` leaves nothing to unpack; `Bounds` then explains
         lower, upper = zip(*bounds, strict=True) if len(bounds) else ((), ())
         box = Bounds(tuple(map(float, lower)), tuple(map(float, upper)))

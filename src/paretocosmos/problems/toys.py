@@ -9,7 +9,7 @@ import numpy as np
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.objectives import GaussianWell, MeanSquaredError, Objective
 from paretocosmos.pareto.front import Array, Front
-from paretocosmos.problems.base import Problem, Protocol, Split, check_protocol, check_split
+from paretocosmos.problems.base import Problem, Protocol, Split, check_split
 from paretocosmos.problems.functions import FEATURES, make_constant_splits
 from paretocosmos.types import Batch
 
@@ -64,7 +64,6 @@ def _make_toy(
     reference: tuple[float, float],
 ) -> ToyProblem:
     """Build a problem with constant inputs and two constant points as targets."""
-    check_protocol(protocol)
     return ToyProblem(
         name=name,
         objectives=objectives,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, DataError, unknown
 from paretocosmos.objectives import BinaryCrossEntropy, accuracy, misclassification, roc_auc
-from paretocosmos.problems.base import SPLITS, Protocol, Wording, check_protocol
+from paretocosmos.problems.base import SPLITS, Protocol, Wording
 from paretocosmos.problems.images.celeba_files import (
     ATTRIBUTES,
     PARTITION,
@@ -36,7 +36,6 @@ def build_celeba(
         data: a folder; `None` looks in ``$PARETOCOSMOS_DATA`` and the cache.
         size: the side of a picture.
     """
-    check_protocol(protocol)
     heads = _normalize_attributes(attributes)
     # before files are searched for and decoded
     if size < 1:

@@ -21,7 +21,6 @@ from paretocosmos.problems.base import (
     Protocol,
     Split,
     Wording,
-    check_protocol,
     check_split,
 )
 from paretocosmos.problems.images.composites import (
@@ -212,7 +211,6 @@ def make_loader(
                 `None` looks in ``$PARETOCOSMOS_DATA`` and the cache, then downloads.
             seed: decides which images are paired, and where they are put.
         """
-        check_protocol(protocol)
         if rule not in RULES:
             raise unknown("rule", rule, tuple(RULES))
         files = find_source_files(sources, data)
@@ -361,7 +359,6 @@ def multi_digits(*, protocol: Protocol = "clean", copies: int = 10, seed: int = 
     >>> problem.input_shape, [len(problem.split(name)) for name in ("train", "val", "test")]
     ((1, 24, 24), [2586, 288, 720])
     """
-    check_protocol(protocol)
     train, test = _load_digits()
     composites = compose_pairs(
         (train, train), (test, test), rule=RULES["text"], different=True, seed=seed, copies=copies

@@ -257,6 +257,7 @@ class DataProblem(Problem):
     """Sources that were made already, and splits in memory; a copy of the problem shares them."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.objectives or len(self.reference) not in (0, len(self.objectives)):
             raise ConfigurationError(
                 f"`reference` needs one number per objective, here {len(self.objectives)}; found "

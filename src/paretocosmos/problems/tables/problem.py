@@ -17,7 +17,6 @@ from paretocosmos.problems.base import (
     Protocol,
     Split,
     Wording,
-    check_protocol,
     check_split,
 )
 from paretocosmos.problems.tables.columns import to_frame
@@ -230,15 +229,11 @@ class TabularProblem(Problem):
         >>> problem.names, problem.groups, len(problem.split("train"))
         (('binary_cross_entropy', 'tpr_gap'), ('f', 'm'), 140)
         """
-        # a column of pandas may be named by a number; `to_frame` turns all names into text
         columns = [sensitive] if isinstance(sensitive, str | int) else sensitive
         target, people = str(target), [str(column) for column in columns]
         clean, by_rates = protocol == "clean", task == "binary" and len(people) > 0
-        check_protocol(protocol)
         if not (clean or by_rates):
-            raise ConfigurationError(
-                "the protocol `paper` needs two classes and groups: use `clean`"
-            )
+            raise ConfigurationError("`protocol` must be clean without two classes and groups")
         kind = find_gap(Answer(task), fairness) if people else None
         data = prepare_table(
             {"train": frame, "val": val, "test": test},
@@ -251,13 +246,11 @@ class TabularProblem(Problem):
             read=clean,
         )
         answer, label = _fit_answer(data, target, task, positive)
-        # the published code neither pools nor refuses small groups
-        how = small_groups if clean else None
+        how = small_groups if clean else None  # the published code neither pools nor refuses any
         data, targets, grouping, gap = _compare(data, label, people, kind, how, by_rates, group)
         objectives = _choose_objectives(answer, gap, label[data.rows["train"]])
         table, splits = data.encode(targets, categorical=categorical, on_all=not clean)
-        if class_weight is not None:
-            splits["train"] = balance_classes(splits["train"], answer)
+        splits["train"] = weigh_classes(splits["train"], answer, class_weight)
         return cls(
             name=name,
             objectives=objectives,
@@ -340,8 +333,10 @@ def _choose_objectives(
     return objectives
 
 
-def balance_classes(batch: Batch, answer: Answer) -> Batch:
+def weigh_classes(batch: Batch, answer: Answer, class_weight: Literal["balanced"] | None) -> Batch:
     """Weight rows to train on so that every class weighs the same, and a row 1 on average."""
+    if class_weight is None:
+        return batch
     if answer.task == "number":
         raise ConfigurationError(
             '`class_weight="balanced"` is for classes, found a number to predict: leave it out'

@@ -133,9 +133,7 @@ def composed(trial: Trial, data: str) -> Problem:
     """The problem of a trial, with the paper's settings."""
     sources = SOURCES[trial.problem]
     files = find_source_files(sources, data)
-    train, test = (
-        [read_part(*one, part) for one in zip(sources, files, strict=True)] for part in PARTS
-    )
+    train, test = ([read_part(one, part) for one in files] for part in PARTS)
     made = compose_pairs(
         (train[0], train[1]),
         (test[0], test[1]),

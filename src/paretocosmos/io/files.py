@@ -65,7 +65,13 @@ def replace_file(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> I
                 os.fsync(stream.fileno())
         temporary.replace(path)
         if flush:
-            _flush_folder(path.parent)
+            # so that the name of the file is on the disk too; not every system can
+            with suppress(OSError):
+                handle = os.open(path.parent, os.O_RDONLY)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
     except ParetoCosmosError:  # the writer refused its own file
         raise
     except OSError as error:
@@ -111,16 +117,6 @@ def make_folder(folder: Path) -> Iterator[None]:
         for path in created:
             with suppress(OSError):  # not empty
                 path.rmdir()
-
-
-def _flush_folder(folder: Path) -> None:
-    """Flush a folder, so that the name of a file is on the disk too; not every system can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def remove_leftovers(folder: Path, *, of: str = "") -> None:
@@ -188,7 +184,12 @@ def to_json_value(value: object, other: Callable[[Any], Any]) -> Any:
 def read_json(path: Path) -> dict[str, object]:
     """Read a JSON object; a missing, damaged or outsized file is one sentence."""
     try:
-        content = _read_json_text(path)
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):  # a pipe would be waited for, a device never ends
+            raise ValueError("it is not a regular file")
+        if info.st_size > LARGEST:
+            raise ValueError(f"it has {info.st_size} bytes, at most {LARGEST} are read")
+        content = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise RunError(
             f"`{path}` does not exist; is `{path.parent}` the folder of a finished run?"
@@ -202,19 +203,14 @@ def read_json(path: Path) -> dict[str, object]:
     return content
 
 
-def _read_json_text(path: Path) -> object:
-    info = path.stat()
-    if not stat.S_ISREG(info.st_mode):  # a pipe would be waited for, a device never ends
-        raise ValueError("it is not a regular file")
-    if info.st_size > LARGEST:
-        raise ValueError(f"it has {info.st_size} bytes, at most {LARGEST} are read")
-    return parse_json(path.read_text(encoding="utf-8"))
-
-
 def parse_json(text: str) -> object:
     """Parse JSON; raise a `ValueError` or a `RecursionError` for anything that cannot be used."""
     content = json.loads(
-        text, parse_int=_parse_int, parse_float=_parse_float, parse_constant=_refuse_constant
+        text,
+        parse_int=_parse_int,
+        parse_float=_parse_float,
+        # NaN and infinities, which JSON lacks
+        parse_constant=_parse_float,
     )
     check_depth(content)
     if "\\ud" in text.lower():  # half a character, which could be neither printed nor written
@@ -243,12 +239,8 @@ def _parse_int(digits: str) -> int:
 
 def _parse_float(digits: str) -> float:
     if len(digits) > LONGEST or not math.isfinite(float(digits)):
-        raise ValueError(f"it has a number that is too large or too long, {digits[:20]}")
+        raise ValueError(f"it has a number that JSON lacks or that is too long, {digits[:20]}")
     return float(digits)
-
-
-def _refuse_constant(word: str) -> object:
-    raise ValueError(f"it has {word}, which is not JSON")
 
 
 def hash_json(content: object) -> str:

@@ -56,7 +56,13 @@ def check_names(
         if not _is_name(name):  # which goes into a sentence, and into a command to copy
             raise RunError(f"`{file}` is damaged: {ascii(name)[:60]} is not a valid name")
         if ":" in name:
-            if not _is_trusted(name, trust) and not _is_registered(kind, name):
+            module = name.partition(":")[0]
+            # with the dot: who trusts `foo` does not trust `foobar`
+            is_trusted = any(f"{module}.".startswith(f"{prefix}.") for prefix in trust)
+            # the long name of a registered class or function, or an adapted library; no other
+            # function of this package may be named: not all are safe to call from a file
+            is_registered = registry.get_adapter(kind, name) is not None
+            if not (is_trusted or is_registered or name in registry.get_table(kind).values()):
                 refused.append(name)
         elif name not in registry.names(kind):
             mistake = unknown(kind.removesuffix("s"), name, registry.names(kind))
@@ -79,17 +85,3 @@ def _is_name(name: str) -> bool:
     module, _, thing = name.partition(":")
     parts = module.split(".")
     return len(name) <= LONGEST and thing.isprintable() and all(p.isidentifier() for p in parts)
-
-
-def _is_trusted(name: str, trust: Collection[str]) -> bool:
-    module = name.partition(":")[0]
-    # with the dot: who trusts `foo` does not trust `foobar`
-    return any(module == prefix or module.startswith(f"{prefix}.") for prefix in trust)
-
-
-def _is_registered(kind: str, name: str) -> bool:
-    """Return True for the long name of a registered class or function, and for adapted libraries.
-
-    No other function of this package may be named: not all of them are safe to call from a file.
-    """
-    return registry.get_adapter(kind, name) is not None or name in registry.get_table(kind).values()

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -117,26 +117,23 @@ def pick(outputs: Outputs, head: str | None) -> Tensor:
     # a single tensor serves all objectives, whatever head they name
     if isinstance(outputs, Tensor):
         return outputs
-    heads = _name_heads(outputs)
+    heads: Any = outputs
+    if isinstance(heads, list | tuple):
+        heads = {str(index): output for index, output in enumerate(heads)}
+    elif is_dataclass(heads):
+        heads = vars(heads)
+    elif not isinstance(heads, Mapping):
+        raise ConfigurationError(
+            "an objective reads a tensor, or one of several by name, but the network returns "
+            f"{type(outputs).__name__}: return a mapping from names to tensors"
+        )
     if head is None or head not in heads:
         raise ConfigurationError(
             f"`output` of an objective must name one of the network's heads {', '.join(heads)}, "
             f"found {head!r}"
         )
-    return heads[head]
-
-
-def _name_heads(outputs: object) -> Mapping[str, Tensor]:
-    if isinstance(outputs, Mapping):
-        return outputs
-    if isinstance(outputs, list | tuple):
-        return {str(index): output for index, output in enumerate(outputs)}
-    if is_dataclass(outputs):
-        return vars(outputs)
-    raise ConfigurationError(
-        "an objective reads a tensor, or one of several by name, but the network returns "
-        f"{type(outputs).__name__}: return a mapping from names to tensors"
-    )
+    tensor: Tensor = heads[head]
+    return tensor
 
 
 def logits_of(outputs: Outputs, head: str | None) -> Tensor:

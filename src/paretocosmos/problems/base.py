@@ -246,11 +246,9 @@ def check_protocol(protocol: str) -> None:
 
 def check_split(split: str) -> Split:
     """Return the name of a split; raise for an unknown one."""
-    # a loop, since for the type checker `in` does not make a text a `Split`
-    for name in SPLITS:
-        if split == name:
-            return name
-    raise unknown("split", split, SPLITS)
+    if split not in SPLITS:
+        raise unknown("split", split, SPLITS)
+    return split
 
 
 def split_of(problem: Problem, name: Split) -> Batch:

@@ -95,12 +95,8 @@ def toy_convex(*, protocol: Protocol = "clean") -> ToyProblem:
         MeanSquaredError(name="second", target="second"),
     )
     return _make_toy(
-        "toy_convex", protocol, objectives, ((0.0, 0.0), (1.0, 1.0)), _convex_curve, (2.0, 2.0)
+        "toy_convex", protocol, objectives, ((0.0, 0.0), (1.0, 1.0)), _square_distances, (2.0, 2.0)
     )
-
-
-def _convex_curve(share: Array) -> Array:
-    return np.stack([(1 - share) ** 2, share**2], axis=1)
 
 
 def toy_concave(*, protocol: Protocol = "clean") -> ToyProblem:
@@ -125,9 +121,15 @@ def toy_concave(*, protocol: Protocol = "clean") -> ToyProblem:
     end = 1 / math.sqrt(2)
     # both losses stay below 1, so every model dominates this reference point
     return _make_toy(
-        "toy_concave", protocol, objectives, ((end, end), (-end, -end)), _concave_curve, (1.1, 1.1)
+        "toy_concave",
+        protocol,
+        objectives,
+        ((end, end), (-end, -end)),
+        lambda share: -np.expm1(-4 * _square_distances(share)),
+        (1.1, 1.1),
     )
 
 
-def _concave_curve(share: Array) -> Array:
-    return -np.expm1(-4 * np.stack([(1 - share) ** 2, share**2], axis=1))
+def _square_distances(share: Array) -> Array:
+    """Return the squared distances to both points at shares of the way, where they are 1 apart."""
+    return np.stack([(1 - share) ** 2, share**2], axis=1)

@@ -78,7 +78,9 @@ def load_run(
     """
     # the device first: reading gigabytes for one that does not exist would be a waste
     folder, target = user_path(folder), resolve_device(device)
-    supplied = _list_supplied(model, backbone, problem)
+    # roles in the record that need not be imported, since the caller supplies them
+    supplied = ["conditioning"] * (model is not None) + ["problem"] * (problem is not None)
+    supplied += ["backbone"] * (model is not None or backbone is not None)
     record = read_record(folder, trust=trust, supplied=supplied)
     if record.get("status") != "finished":
         raise RunError(
@@ -145,16 +147,6 @@ def _read_data(folder: Path, record: Mapping[str, Any]) -> tuple[Front, Front, T
             f"`{folder}` is damaged: its fronts do not record their problem and scores; train again"
         )
     return test, val, table
-
-
-def _list_supplied(
-    model: nn.Module | None, backbone: nn.Module | None, problem: Problem | None
-) -> list[str]:
-    """Return the roles in a record that need not be imported, since the caller supplies them."""
-    supplied = ["problem"] if problem is not None else []
-    if model is not None:
-        return [*supplied, "conditioning", "backbone"]
-    return supplied if backbone is None else [*supplied, "backbone"]
 
 
 def _check_size(

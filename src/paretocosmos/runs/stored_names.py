@@ -10,16 +10,17 @@ from torch import Tensor, nn
 NAMES = {"conditioning": {"tilt": "fairness_adjustment"}}
 # Settings of the training: the name now, by that of 0.2.
 SETTINGS = {"groups": "rays_per_batch"}
-# Settings of a conditioning that 0.2 did not have, with the values that stand for what it did.
-ADDED_SETTINGS: dict[str, dict[str, Any]] = {
-    "fairness_adjustment": {"group_features": [], "base_score": []}
-}
 # Settings that are gone, by a problem's family; data that they changed differs in its checksum.
 REMOVED_SETTINGS = {
     "celeba": ("partition", "skip"),
     "adult": ("data",),
     "compas": ("data",),
     "default": ("data",),
+}
+# Settings of what a record names that 0.2 did not have, and the values that do what it did.
+ADDED_SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "conditioning": {"fairness_adjustment": {"group_features": [], "base_score": []}},
+    "problem": {"table": {"group": "estimate"}},
 }
 # Tensors of a network: the name now, by that of 0.2.
 TENSORS = {"path": "adjustment.multiplier_path"}
@@ -28,23 +29,31 @@ TENSORS = {"path": "adjustment.multiplier_path"}
 def rename_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with the names of today; its hash is that of the record as it was written."""
     renamed = _rename_training(_rename_specs(record, NAMES), SETTINGS)
-    conditioning = renamed.get("conditioning")
-    if not isinstance(conditioning, dict) or not isinstance(conditioning.get("settings"), dict):
-        return renamed
-    settings = ADDED_SETTINGS.get(str(conditioning.get("name")), {}) | conditioning["settings"]
-    return renamed | {"conditioning": conditioning | {"settings": settings}}
+    for role, spec, added in _list_added(renamed):
+        renamed[role] = {**spec, "settings": {**added, **spec["settings"]}}
+    return renamed
 
 
 def restore_names(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record with the names of 0.2, for hashes that must stay what they were."""
+    restored = dict(record)
+    for role, spec, added in _list_added(record):
+        settings = {k: v for k, v in spec["settings"].items() if k not in added or v != added[k]}
+        restored[role] = {**spec, "settings": settings}
     old = {role: {new: old for old, new in names.items()} for role, names in NAMES.items()}
-    restored = _rename_training(_rename_specs(record, old), {v: k for k, v in SETTINGS.items()})
-    conditioning = record.get("conditioning")
-    if conditioning is None:
-        return restored
-    added = ADDED_SETTINGS.get(str(conditioning["name"]), {})
-    settings = {k: v for k, v in conditioning["settings"].items() if (k, v) not in added.items()}
-    return restored | {"conditioning": restored["conditioning"] | {"settings": settings}}
+    return _rename_training(_rename_specs(restored, old), {v: k for k, v in SETTINGS.items()})
+
+
+def _list_added(record: Mapping[str, Any]) -> list[tuple[str, Any, Mapping[str, Any]]]:
+    """Return the specs of a record that have settings 0.2 did not have: role, spec, settings."""
+    specs = ((role, record.get(role)) for role in ADDED_SETTINGS)
+    return [
+        (role, spec, ADDED_SETTINGS[role][str(spec.get("name"))])
+        for role, spec in specs
+        # what is no spec is refused elsewhere
+        if isinstance(spec, dict) and isinstance(spec.get("settings"), dict)
+        if str(spec.get("name")) in ADDED_SETTINGS[role]
+    ]
 
 
 def _rename_training(record: Mapping[str, Any], renames: Mapping[str, str]) -> dict[str, Any]:

@@ -181,10 +181,9 @@ def lacks_memory(error: BaseException | None) -> bool:
 
 def check_precision(precision: str) -> Precision:
     """Return the precision of that name; refuse an unknown one."""
-    for literal in PRECISIONS:  # the constant, so that type checkers see a `Literal`
-        if precision == literal:
-            return literal
-    raise unknown("precision", precision, PRECISIONS)
+    if precision not in PRECISIONS:
+        raise unknown("precision", precision, PRECISIONS)
+    return precision
 
 
 def to_device_layout(model: nn.Module, device: torch.device) -> nn.Module:

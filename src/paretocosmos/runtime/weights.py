@@ -1,6 +1,6 @@
 """A short description of weights that do not fit a network: how many, and which."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from torch import Tensor, nn
 
@@ -30,14 +30,9 @@ def describe_misfit(network: nn.Module, weights: Mapping[str, Tensor], error: Ex
         "of another shape": [name for name in shared if state[name].shape != weights[name].shape],
     }
     descriptions = [
-        f"{len(names):,} {flaw} ({_list_examples(names)})"
+        f"{len(names):,} {flaw} ({', '.join(f'`{name[:LETTERS]}`' for name in names[:EXAMPLES])}"
+        f"{', ...' * (len(names) > EXAMPLES)})"
         for flaw, names in groups.items()
         if names
     ]
     return " and ".join(descriptions) or one_line(error)[:200]
-
-
-def _list_examples(names: Sequence[str]) -> str:
-    shown = (name if len(name) <= LETTERS else f"{name[:LETTERS]}..." for name in names[:EXAMPLES])
-    more = ", ..." if len(names) > EXAMPLES else ""
-    return ", ".join(f"`{name}`" for name in shown) + more

@@ -143,7 +143,12 @@ def read_lists(files: CelebaFiles) -> PictureLists:
     # the last picture of a part belongs to it: `side` is left by default
     parts, source = np.searchsorted([LAST_TRAIN, LAST_VAL], numbers), "official partition"
     if files.partition is not None:
-        own_parts = _read_partition(files.partition, numbers)
+        listed, its_parts = _parse_table(files.partition, 1, _read_text(files.partition)).T
+        if not np.isin(its_parts, (0, 1, 2)).all():
+            _refuse_list(files.partition, "say 0, 1 or 2 of every picture")
+        part_of = dict(zip(listed.tolist(), its_parts.tolist(), strict=True))
+        # -1 where the list lacks a picture
+        own_parts = np.array([part_of.get(number, -1) for number in numbers.tolist()], np.int64)
         listed = own_parts >= 0  # one that lists fewer makes a smaller problem
         if not np.array_equal(own_parts[listed], parts[listed]):
             source = f"partition of {files.partition.name}"
@@ -151,15 +156,6 @@ def read_lists(files: CelebaFiles) -> PictureLists:
     # by part, then by number: the last key counts first
     order = np.lexsort((numbers, parts))
     return PictureLists(numbers[order], labels[order], parts[order], source)
-
-
-def _read_partition(path: Path, numbers: Numbers) -> Numbers:
-    """Return the part of each picture by a list, -1 where the list lacks it."""
-    listed, parts = _parse_table(path, 1, _read_text(path)).T
-    if not np.isin(parts, (0, 1, 2)).all():
-        _refuse_list(path, "say 0, 1 or 2 of every picture")
-    part_of = dict(zip(listed.tolist(), parts.tolist(), strict=True))
-    return np.array([part_of.get(number, -1) for number in numbers.tolist()], dtype=np.int64)
 
 
 def _read_text(path: Path) -> str:

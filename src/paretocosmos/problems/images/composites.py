@@ -147,17 +147,11 @@ def draw_recipes(
         bottom = order[np.where(index < begin, index, index + length)]
     else:
         bottom = (bits[0] % np.uint64(len(second))).astype(np.int64)
-    corners = [
-        _draw_corner(rule.top_left, bits[1:3], rule),
-        _draw_corner(rule.bottom_right, bits[3:], rule),
-    ]
-    return np.concatenate([top[None], bottom[None], *corners])
-
-
-def _draw_corner(among: range, bits: npt.NDArray[np.uint64], rule: Rule) -> npt.NDArray[np.int64]:
-    """Return row and column of a corner, ``[2, n]``."""
-    drawn = (bits % np.uint64(len(among))).astype(np.int64) + among.start
-    return np.stack([drawn[0], drawn[0] if rule.diagonal else drawn[1]])
+    recipe = [top, bottom]
+    for among, row_and_column in ((rule.top_left, bits[1:3]), (rule.bottom_right, bits[3:])):
+        corner = (row_and_column % np.uint64(len(among))).astype(np.int64) + among.start
+        recipe += [corner[0], corner[0] if rule.diagonal else corner[1]]
+    return np.stack(recipe)
 
 
 def paint_images(first: Bytes, second: Bytes, recipe: npt.NDArray[np.int64], out: Bytes) -> None:

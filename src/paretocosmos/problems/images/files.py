@@ -70,17 +70,6 @@ FASHION_MNIST = Source(
 )
 
 
-def list_candidates(source: Source, folder: Path, *, alone: bool) -> list[Path]:
-    """List the folders below a data folder that may hold a source.
-
-    Args:
-        source: what is searched for.
-        folder: the data folder.
-        alone: whether the folder itself may hold the files; two sources would share their names.
-    """
-    return [*(folder / name for name in source.below), *([folder] if alone else [])]
-
-
 def find_files(folders: Sequence[Path]) -> tuple[Files, list[str]]:
     """Find the four files in the folder that has most of them, plain or ``.gz``.
 

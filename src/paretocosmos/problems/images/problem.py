@@ -1,6 +1,5 @@
 """Problems made of images, and those of two images in one picture, a task each."""
 
-import hashlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -40,7 +39,6 @@ from paretocosmos.problems.images.files import (
     Source,
     download_source,
     find_files,
-    list_candidates,
     read_pair,
 )
 from paretocosmos.types import Batch, Inputs, map_tensors
@@ -57,7 +55,6 @@ WORDING = Wording.of_tasks(
 Pixels = Literal["0..255", "0..1", "-1..1"]
 """From black to white, as a network is given them."""
 
-SOURCES = (MNIST, FASHION_MNIST)
 # The file names of train and of test begin with these.
 PARTS = ("train", "t10k")
 CAVEATS: dict[RuleName, str] = {
@@ -207,8 +204,8 @@ def make_loader(
                 far as anyone knows: shifts along the diagonal. ``"text"`` follows the words of
                 Lin et al. 2019, with row and column drawn apart, and is harder.
             data: a folder with ``mnist/`` and ``fashion_mnist/``, or torchvision's ``MNIST/raw/``
-                and ``FashionMNIST/raw/``, or the idx files themselves where one set is enough.
-                `None` looks in ``$PARETOCOSMOS_DATA`` and the cache, then downloads.
+                and ``FashionMNIST/raw/``. `None` looks in ``$PARETOCOSMOS_DATA`` and the cache,
+                then downloads.
             seed: decides which images are paired, and where they are put.
         """
         if rule not in RULES:
@@ -216,7 +213,13 @@ def make_loader(
         files = find_source_files(sources, data)
         return build_pair_problem(
             name,
-            _compose_files(sources, files, rule, seed),
+            compose_pairs(
+                *((read_part(files[0], part), read_part(files[1], part)) for part in PARTS),
+                rule=RULES[rule],
+                # Multi-MNIST pairs images of different classes
+                different=len(set(sources)) == 1,
+                seed=seed,
+            ),
             images=f"{images}, composed by the rule `{rule}` with seed {seed}",
             protocol=protocol,
             # the published code hands the bytes of those files to its networks as they are
@@ -233,8 +236,7 @@ def find_source_files(sources: tuple[Source, Source], data: str | None) -> list[
     by_source: dict[Source, Files] = {}
     # each source once, although a problem may pair it with itself
     for source in dict.fromkeys(sources):
-        alone = len(set(sources)) == 1
-        searched = [p for folder in where for p in list_candidates(source, folder, alone=alone)]
+        searched = [folder / name for folder in where for name in source.below]
         files, absent = find_files(searched)
         # a folder that was named means these files and no others
         if absent and data is not None:
@@ -256,36 +258,9 @@ def _explain_absence(source: Source, searched: list[Path], absent: list[str], fo
     )
 
 
-def _compose_files(
-    sources: tuple[Source, Source], files: list[Files], rule: RuleName, seed: int
-) -> Composites:
-    train, test = (
-        [read_part(*pair, part) for pair in zip(sources, files, strict=True)] for part in PARTS
-    )
-    return compose_pairs(
-        (train[0], train[1]),
-        (test[0], test[1]),
-        rule=RULES[rule],
-        # Multi-MNIST pairs images of different classes
-        different=len(set(sources)) == 1,
-        seed=seed,
-    )
-
-
-def read_part(source: Source, files: Files, part: str) -> Labelled:
-    """Read the images and labels of `train` or `t10k`; raise if they are of another source."""
-    paths = [files[file] for file in FILES if file.startswith(part)]
-    images, labels = read_pair(*paths)
-    # the head of the file put back, since the published checksums are of files
-    head = b"\0\0\x08\x01" + len(labels).to_bytes(4, "big")
-    sha256 = hashlib.sha256(head + labels.tobytes()).hexdigest()
-    actual = next((s for s in SOURCES if s != source and sha256 in s.sha256), None)
-    if actual is not None:  # both sources use the same file names
-        raise DataError(
-            f"`{paths[1]}` should hold labels of {source.name}, found those of {actual.name}: "
-            "name the parent folder, or the right one"
-        )
-    return images, labels
+def read_part(files: Files, part: str) -> Labelled:
+    """Read the images and labels of `train` or `t10k`."""
+    return read_pair(*(files[file] for file in FILES if file.startswith(part)))
 
 
 # One example for the family, on twenty black images so that nothing is downloaded.

@@ -68,7 +68,10 @@ def make_objectives(losses: Any, data: Mapping[Split, Any]) -> tuple[Objective, 
             f"found {losses!r:.80}"
         )
     named = losses if isinstance(losses, Mapping) else _name_losses(losses)
-    targets = _find_targets(_read_sample(data["train"]), list(named))
+    train = data["train"].dataset if isinstance(data["train"], DataLoader) else data["train"]
+    # a sample, or a batch, of which only the structure counts
+    sample = train[0] if hasattr(train, "__getitem__") else next(iter(train))
+    targets = _find_targets(sample, list(named))
     objectives: list[Objective] = []
     for index, (name, loss) in enumerate(named.items()):
         if isinstance(loss, Objective):
@@ -150,13 +153,6 @@ def _join_arrays(data: Any) -> Any:
     return TensorDataset(*tensors)
 
 
-def _read_sample(data: Any) -> Any:
-    """Return a sample, or a batch, of which only the structure counts."""
-    if isinstance(data, DataLoader):
-        data = data.dataset
-    return data[0] if hasattr(data, "__getitem__") else next(iter(data))
-
-
 def _find_targets(sample: Any, names: list[str]) -> list[str]:
     """Return the name of each loss's target; a single one is everybody's."""
     if isinstance(sample, Batch):
@@ -183,17 +179,17 @@ def _find_targets(sample: Any, names: list[str]) -> list[str]:
     )
 
 
-def _name_losses(losses: Sequence[Loss]) -> dict[str, Loss]:
-    names = [_get_name(loss, place) for place, loss in enumerate(losses, start=1)]
+def _name_losses(losses: Sequence[Any]) -> dict[str, Any]:
+    names = []
+    for place, loss in enumerate(losses, start=1):
+        name = getattr(loss, "__name__", type(loss).__name__)
+        if isinstance(loss, Objective):
+            name = loss.name
+        elif not name.isidentifier():  # a lambda
+            name = f"loss_{place}"
+        names.append(name)
     # losses of one kind are told apart by their place
     return {
         name if names.count(name) == 1 else f"{name}_{place}": loss
         for place, (name, loss) in enumerate(zip(names, losses, strict=True), start=1)
     }
-
-
-def _get_name(loss: Any, place: int) -> str:
-    if isinstance(loss, Objective):
-        return loss.name
-    name = getattr(loss, "__name__", type(loss).__name__)
-    return name if name.isidentifier() else f"loss_{place}"

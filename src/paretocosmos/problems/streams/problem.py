@@ -61,7 +61,12 @@ def make_source(
         )
     count = _get_length(data)
     inexact = f"{where} cannot be set back to a place in the middle"
-    if batched is False or (batched is None and _yields_samples(data)):
+    if batched is None:
+        # by name: Hugging Face's class is not torch's, and its package need not be imported; the
+        # loader of WebDataset is such a class too, but yields batches
+        kinds = {kind.__name__ for kind in type(data).__mro__}
+        batched = "IterableDataset" not in kinds or "WebLoader" in kinds
+    if not batched:
         samples, one_pass = _count_samples(samples, count, where), samples is None
         return Iterated(
             data,
@@ -147,16 +152,6 @@ def _is_indexable(data: Any) -> bool:
     if isinstance(data, IterableDataset):  # it inherits a `__getitem__` that only refuses
         return False
     return hasattr(data, "__getitem__") and _get_length(data) is not None
-
-
-def _yields_samples(data: Any) -> bool:
-    """Return True if an iterable yields samples: any class called `IterableDataset`.
-
-    WebDataset's loader is an `IterableDataset` too, and gives batches as torch's loader does.
-    """
-    # by name: Hugging Face's class is not torch's, and its package need not be imported
-    names = {kind.__name__ for kind in type(data).__mro__}
-    return "IterableDataset" in names and "WebLoader" not in names
 
 
 def _get_length(data: Any) -> int | None:

@@ -235,18 +235,16 @@ def encode_labels(
         present = set(values)
         ordered = [value for value in series.cat.categories if value in present]
     else:
-        ordered = sorted(values, key=_sort_key)
+        # a tuple, since Python compares no number with a text
+        ordered = sorted(
+            values, key=lambda v: (0, float(v), "") if isinstance(v, Real) else (1, 0.0, str(v))
+        )
     # 1 and "1" in one column have the same label, so they become one category
     labels = list(dict.fromkeys(format_label(value) for value in ordered))
     position = {label: index for index, label in enumerate(labels)}
     # the last entry answers the code -1
     lookup = np.array([*(position[format_label(value)] for value in values), -1], dtype=np.int64)
     return lookup[codes], labels
-
-
-def _sort_key(value: object) -> tuple[bool, float, str]:
-    # a tuple, since Python compares no number with a text
-    return (False, float(value), "") if isinstance(value, Real) else (True, 0.0, str(value))
 
 
 def to_numbers(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:

@@ -109,7 +109,12 @@ def _find_format(
     """Return what to do where a file of text cannot be read, and the options to read it with."""
     # a shell passes `\t` on as two characters
     separator = "\t" if separator in ("tab", r"\t") else separator
-    _check_format(separator, decimal)
+    if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
+        raise ConfigurationError(f"`separator` must be one character or `tab`, found {separator!r}")
+    if decimal not in (None, ".", ",") or (decimal is not None and decimal == separator):
+        raise ConfigurationError(
+            f"`decimal` must be `.` or `,`, and not the separator, found {decimal!r}"
+        )
     encoding = encoding or "utf-8"
     way_out = (
         f"it was taken for text in {encoding} with a header: set `separator`, `decimal` and "
@@ -168,15 +173,6 @@ def _explain_csv(path: Path, way_out: str) -> Iterator[None]:
 def _unreadable(path: Path, error: Exception, way_out: str) -> DataError:
     # one line: pandas ends some of its messages with a newline
     return DataError(f"`{path}` cannot be read ({one_line(error)}); {way_out}")
-
-
-def _check_format(separator: str | None, decimal: str | None) -> None:
-    if separator is not None and (len(separator) != 1 or separator in '\r\n"'):
-        raise ConfigurationError(f"`separator` must be one character or `tab`, found {separator!r}")
-    if decimal not in (None, ".", ",") or (decimal is not None and decimal == separator):
-        raise ConfigurationError(
-            f"`decimal` must be `.` or `,`, and not the separator, found {decimal!r}"
-        )
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":

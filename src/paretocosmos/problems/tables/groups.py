@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, final, get_args
 
@@ -284,6 +285,7 @@ def pool_small_groups(
     if not small:
         return grouping, codes
     described = _describe(grouping, small, sizes, fewest)
+    warn = partial(warnings.warn, category=DataWarning, stacklevel=3)
     if how == "refuse":
         wanted = " and positive ones in every split" if positives else ""
         raise DataError(
@@ -293,7 +295,7 @@ def pool_small_groups(
     if how == "keep":
         # a group without positives is refused later, where the objective needs some
         if (sizes[small] < SMALL).any():
-            _warn(
+            warn(
                 f"groups are small, so gaps between them are mostly noise: {described}; pool them "
                 'with `small_groups="pool"`'
             )
@@ -305,16 +307,18 @@ def pool_small_groups(
             f"groups are too small to compare even when pooled, found {described}: add rows, or "
             "use another sensitive column"
         )
-    merged = _merge(grouping, pool)
-    _warn(
-        f"small groups are pooled as `{merged.names[-1]}`: "
-        f"{_describe(grouping, pool, sizes, fewest)}"
+    rest = [group for group in range(count) if group not in pool]
+    names = [grouping.names[group] for group in rest]
+    renumbered = {group: index for index, group in enumerate(rest)}
+    merged = replace(
+        grouping,
+        # the pool comes last; a table may have a group of this name
+        names=(*names, "other" if "other" not in names else "(other)"),
+        places=tuple(renumbered.get(group, len(rest)) for group in grouping.places),
     )
+    described = _describe(grouping, pool, sizes, fewest)
+    warn(f"small groups are pooled as `{merged.names[-1]}`: {described}")
     return merged, np.array(merged.places)[codes]
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, DataWarning, stacklevel=4)
 
 
 def _grow_pool(small: list[int], sizes: Codes, counts: Codes, positives: bool) -> list[int]:
@@ -328,19 +332,6 @@ def _grow_pool(small: list[int], sizes: Codes, counts: Codes, positives: bool) -
             break
         pool.append(group)
     return sorted(pool)
-
-
-def _merge(grouping: Grouping, pool: list[int]) -> Grouping:
-    """Return the groups with those of the pool as one, which comes last."""
-    rest = [group for group in range(len(grouping.names)) if group not in pool]
-    names = [grouping.names[group] for group in rest]
-    renumbered = {group: index for index, group in enumerate(rest)}
-    return replace(
-        grouping,
-        # a table may have a group of this name
-        names=(*names, "other" if "other" not in names else "(other)"),
-        places=tuple(renumbered.get(group, len(rest)) for group in grouping.places),
-    )
 
 
 def _describe(grouping: Grouping, groups: list[int], sizes: Codes, fewest: Codes) -> str:

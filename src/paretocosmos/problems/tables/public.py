@@ -86,10 +86,6 @@ def _prepare_adult(frame: "pd.DataFrame") -> "pd.DataFrame":
     return frame
 
 
-def _prepare_credit(frame: "pd.DataFrame") -> "pd.DataFrame":
-    return frame.assign(SEX=frame["SEX"].map({1: "Male", 2: "Female"}))
-
-
 PUBLIC_TABLES: dict[TableName, PublicTable] = {
     "adult": PublicTable(
         title="Adult: income above 50,000 dollars against the gap between men and women "
@@ -153,7 +149,7 @@ PUBLIC_TABLES: dict[TableName, PublicTable] = {
         protocols='``"clean"`` leaves the row number `ID` out and fits the preprocessing on the '
         'train rows; ``"paper"`` keeps `ID` and fits on all rows.',
         features=90,
-        prepare=_prepare_credit,
+        prepare=lambda frame: frame.assign(SEX=frame["SEX"].map({1: "Male", 2: "Female"})),
         target="default.payment.next.month",
         positive=1,
         sensitive="SEX",

@@ -389,9 +389,15 @@ def encode_rows(
     splits: Mapping[Split, Codes],
 ) -> dict[Split, Batch]:
     """Return the rows of each split as tensors; features beyond 1 GB are mapped from a file."""
-    inputs = {
-        key: _allocate_features(len(rows), len(table.features)) for key, rows in splits.items()
-    }
+    inputs: dict[Split, npt.NDArray[np.float32]] = {}
+    for key, rows in splits.items():
+        shape = len(rows), len(table.features)
+        if shape[0] * shape[1] * 4 <= HELD:
+            inputs[key] = np.empty(shape, np.float32)
+            continue
+        # the system keeps the file until nothing uses it
+        with TemporaryFile() as file:
+            inputs[key] = np.memmap(file, np.float32, "w+", shape=shape)
     for start in range(0, len(frame), BLOCK_ROWS):
         stop = start + BLOCK_ROWS
         features = table.transform(frame.iloc[start:stop])
@@ -405,12 +411,3 @@ def encode_rows(
         )
         for key, rows in splits.items()
     }
-
-
-def _allocate_features(rows: int, columns: int) -> npt.NDArray[np.float32]:
-    """Return room for features: in memory, or beyond 1 GB in a temporary file that is mapped."""
-    if rows * columns * 4 <= HELD:
-        return np.empty((rows, columns), np.float32)
-    # the system keeps the file until nothing uses it
-    with TemporaryFile() as file:
-        return np.memmap(file, np.float32, "w+", shape=(rows, columns))

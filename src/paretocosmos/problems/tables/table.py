@@ -1,7 +1,7 @@
 """The fitted preprocessing of a table: fill, one-hot encode, standardise."""
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -187,7 +187,14 @@ class Table:
                 # that a number was missing may say something by itself
                 if missing:
                     flags[name] = _flag_moments(missing)
-        _warn_of_empty_columns(empty)
+        if empty:
+            more = f" and {len(empty) - 5:,} more columns" if len(empty) > 5 else ""
+            warnings.warn(
+                f"{', '.join(empty[:5])}{more} must have a value in some row to learn from, found "
+                "none in the rows to train on: fill them in, or leave them out with `drop`",
+                DataWarning,
+                stacklevel=2,
+            )
         means, scales = zip(*values, *flags.values(), *shares, strict=True)
         return cls(fills, tuple(flags), categories, means, scales)
 
@@ -342,17 +349,6 @@ def _is_bare(label: str) -> bool:
         return label in ("True", "False", MISSING) or format_label(float(label)) == label
     except ValueError:
         return False
-
-
-def _warn_of_empty_columns(empty: Sequence[str]) -> None:
-    if empty:
-        more = f" and {len(empty) - 5:,} more columns" if len(empty) > 5 else ""
-        warnings.warn(
-            f"{', '.join(empty[:5])}{more} must have a value in some row to learn from, found none "
-            "in the rows to train on: fill them in, or leave them out with `drop`",
-            DataWarning,
-            stacklevel=3,
-        )
 
 
 def _index_categories(series: "pd.Series[Any]", categories: Iterable[str]) -> npt.NDArray[np.int64]:

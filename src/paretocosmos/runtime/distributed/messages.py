@@ -75,9 +75,10 @@ def send_and_receive(operation: Callable[..., dist.Work], tensor: Tensor) -> Non
     except torch.OutOfMemoryError:
         raise  # a `RuntimeError` too, but of this process
     except RuntimeError as error:  # all of torch.distributed's are
-        raise LostProcessError(
-            f"another process of this training was lost ({_extract_cause(error)})"
-        ) from error
+        # the first sentence of the backend's message, without its line in the source
+        message = re.sub(r"^\[\S+:\d+\]\s*", "", one_line(error))
+        cause = re.split(r"\. |; ", message, maxsplit=1)[0]
+        raise LostProcessError(f"another process of this training was lost ({cause})") from error
 
 
 def wait_for(act: Callable[[], object]) -> None:
@@ -97,12 +98,6 @@ def wait_for(act: Callable[[], object]) -> None:
     ended.wait()
     if failures:
         raise failures[0]
-
-
-def _extract_cause(error: RuntimeError) -> str:
-    """Return the first sentence of a backend's message, without its line in the source."""
-    message = re.sub(r"^\[\S+:\d+\]\s*", "", one_line(error))
-    return re.split(r"\. |; ", message, maxsplit=1)[0]
 
 
 def count_before(samples: int, count: int, rank: int) -> int:

@@ -159,8 +159,9 @@ class Processes:
                 except ParetoCosmosError as error:
                     failure = error
             # after each turn: the others must not begin what the first could not do
-            message = b"" if failure is None else _encode_error(failure)
-            answers = [answer.decode() for answer in self.all_gather_bytes(message)]
+            # never empty: no message means no error
+            told = "" if failure is None else str(failure) or type(failure).__name__
+            answers = [answer.decode() for answer in self.all_gather_bytes(told.encode())]
             if any(answers):
                 raise self._refusal(failure, answers)
         return results[0]
@@ -234,11 +235,6 @@ def _init_process_group(device: str) -> None:
 def _destroy_process_group() -> None:
     if dist.is_initialized():
         dist.destroy_process_group()
-
-
-def _encode_error(error: ParetoCosmosError) -> bytes:
-    # never empty: no message means no error
-    return (str(error) or type(error).__name__).encode()
 
 
 def _mark_shared(error: ParetoCosmosError) -> ParetoCosmosError:

@@ -5,9 +5,9 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from faults.bad_lines import GOOD, Line, _commands, lines
+from faults.bad_lines import GOOD, _commands, lines
 from faults.command_calls import Ended
-from faults.commands import call_all, find_broken_promise, inflict
+from faults.commands import find_broken_promise, inflict
 
 REFUSED = Ended(2, "", "error: unknown problem `adlut`\n", 0.1, 300.0)
 
@@ -54,23 +54,3 @@ def test_what_is_wrong_with_an_end(
 ) -> None:
     wrong = find_broken_promise(Ended(**{**REFUSED.__dict__, **changed}), left)
     assert wrong is None if says is None else says in str(wrong)
-
-
-@pytest.mark.system
-def test_a_broken_program_is_noticed(tmp_path: Path) -> None:
-    program = tmp_path / "broken" / "paretocosmos"
-    program.mkdir(parents=True)
-    (program / "__init__.py").write_text("")
-    (program / "__main__.py").write_text("open('left', 'w'); raise KeyError('nobody foresaw')")
-    broken = (("PYTHONPATH", str(program.parent)),)
-    made = call_all(
-        [
-            Line("in truth a good one", ("list", "--json")),
-            Line("a program that is broken", ("list",), alone=True, environment=broken),
-        ],
-        tmp_path,
-    )
-    good, bad = sorted(made.broken, key=lambda said: "a traceback" in said)
-    assert "exit code 0" in good
-    assert "a traceback, exit code 1: KeyError: 'nobody foresaw'" in bad
-    assert not made.answered

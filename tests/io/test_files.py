@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +20,6 @@ from paretocosmos.io.files import (
     write_bytes,
     write_json,
 )
-from paretocosmos.runs import save_tensors
 
 _scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 
@@ -98,26 +96,6 @@ def test_temporary_names_cannot_be_known_and_links_at_them_are_not_followed(
     assert (tmp_path / "a.bin").read_bytes() == b""
 
 
-def test_the_folder_is_flushed_after_the_rename(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: list[str] = []
-    fsync, replace = os.fsync, os.replace
-
-    def flush(handle: int) -> None:
-        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
-        fsync(handle)
-
-    def rename(*given: Path) -> None:
-        done.append("rename")
-        replace(*given)
-
-    monkeypatch.setattr(os, "fsync", flush)
-    monkeypatch.setattr(os, "replace", rename)
-    write_bytes(tmp_path / "a.bin", b"1")
-    assert done == ["file", "rename", "folder"]
-
-
 def test_leftovers_are_swept_and_nothing_else(tmp_path: Path) -> None:
     ours = (".run.json.0a1b2c3d4e5f.tmp", ".epoch-3.safetensors.ffffffffffff.tmp", ".tmpq7Zx0a")
     others = ("run.json", ".lock", "a.tmp", ".hidden", ".tmp", "notes.0a.tmp")
@@ -132,11 +110,6 @@ def test_leftovers_are_swept_and_nothing_else(tmp_path: Path) -> None:
     assert (tmp_path / ".a.json.0123456789ab.tmp").exists()
     remove_leftovers(tmp_path, of="a.json")
     assert not (tmp_path / ".a.json.0123456789ab.tmp").exists()
-
-
-def test_a_missing_folder_is_a_run_error(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="could not write"):
-        write_bytes(tmp_path / "absent" / "a.bin", b"")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -187,17 +160,6 @@ def test_unreadable_json_is_one_sentence(
         read_json(path)
     assert f"`{path}`" in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_what_is_written_may_be_read_as_the_user_has_it(tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        write_bytes(tmp_path / "bytes", b"1")
-        save_tensors(tmp_path / "tensors", {"a": torch.zeros(2)}, {})
-    finally:
-        os.umask(before)
-    modes = {(tmp_path / name).stat().st_mode & 0o777 for name in ("bytes", "tensors")}
-    assert modes == {0o640}
 
 
 @pytest.mark.parametrize(

@@ -44,13 +44,6 @@ def test_binary_cross_entropy_of_huge_logits_is_finite() -> None:
     assert logits.grad.tolist() == [0.5, -0.5]
 
 
-def test_cross_entropy_is_torchs() -> None:
-    logits, label = torch.randn(B, K), torch.randint(0, K, (B,))
-    found = CrossEntropy().loss(logits, {"label": label})
-    torch.testing.assert_close(found, F.cross_entropy(logits, label))
-    torch.testing.assert_close(CrossEntropy().loss(logits, {"label": label.float()}), found)
-
-
 @pytest.mark.parametrize("shape", [(B,), (B, 1), (B, 3), (B, 2, 3)])
 def test_mean_squared_error_is_torchs(shape: tuple[int, ...]) -> None:
     outputs, target = torch.randn(shape), torch.randn(shape)
@@ -94,21 +87,6 @@ CASES: list[tuple[Objective, Tensor, Tensor]] = [
     (MeanSquaredError(), torch.linspace(-2, 2, B * 2).reshape(B, 2), torch.ones(B, 2)),
     (GaussianWell(), torch.linspace(-2, 2, B * 2).reshape(B, 2), torch.ones(B, 2)),
 ]
-
-
-@pytest.mark.parametrize(("objective", "outputs", "label"), CASES)
-def test_an_integer_weight_is_a_repetition(
-    objective: Objective, outputs: Tensor, label: Tensor
-) -> None:
-    weight = torch.arange(B) % 3  # 0 leaves a sample out
-    repeated = objective.loss(
-        outputs.repeat_interleave(weight, 0), {"label": label.repeat_interleave(weight, 0)}
-    )
-    for given in (weight.float(), weight.double(), weight, weight.float()[:, None]):
-        found = objective.loss(outputs, {"label": label, "weight": given})
-        torch.testing.assert_close(found, repeated, check_dtype=False)
-    ones = objective.loss(outputs, {"label": label, "weight": torch.ones(B)})
-    torch.testing.assert_close(ones, objective.loss(outputs, {"label": label}))
 
 
 @pytest.mark.parametrize(("objective", "outputs", "label"), CASES)

@@ -243,13 +243,6 @@ def test_the_record_says_what_was_trained(method: str, tmp_path: Path) -> None:
     assert run.front.provenance["method"] == method
 
 
-def test_its_folder_is_named_by_the_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert fit("toy_convex", preset="paper", method="phn_ls", epochs=1).folder.as_posix() == (
-        "runs/toy_convex-phn_ls-1"
-    )
-
-
 @pytest.mark.parametrize("method", ["cosmos", "phn_ls", "pareto_mtl"])
 def test_a_run_on_a_backbone_of_ones_own_comes_back_with_it(method: str, tmp_path: Path) -> None:
     problem = load_problem("toy_convex")

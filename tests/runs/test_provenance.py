@@ -83,9 +83,3 @@ def test_a_checkout_without_git_or_commit_has_none(
     (checkout / ".git" / "HEAD").write_text("nonsense")
     module._describe_commit.cache_clear()
     assert get_provenance(CPU)["git"] is None
-
-
-@pytest.mark.system
-def test_an_installed_package_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "__file__", str(tmp_path / "a" / "b" / "provenance.py"))
-    assert get_provenance(CPU)["git"] is None

@@ -5,10 +5,6 @@ import dataclasses
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tests.processes import start
 from tests.resumed import results
 from tests.small import files_at_most
 from torch import Tensor, nn
@@ -180,44 +175,6 @@ def test_killed_at_every_touch_of_the_disk(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.system
-def test_killed_for_real_again_and_again(tmp_path: Path) -> None:
-    settings = {"hidden": (8,), "evaluate_every": 1}
-    epochs = 80
-    fit("toy_convex", out=tmp_path / "whole", epochs=epochs, settings=settings, device="cpu")
-    cut = tmp_path / "cut"
-    command = ["train", "toy_convex", "--resume", "--set", "hidden=8", "--set", "evaluate_every=1"]
-    command += ["--epochs", str(epochs), "--out", str(cut), "--device", "cpu"]
-    for moment in (0, 10):  # just begun; later
-        code = f"""
-import time
-from pathlib import Path
-from paretocosmos.runs import list_checkpoints
-from paretocosmos.training.fit import fit
-
-def wait(at):  # so that it cannot end before it is killed, however long that takes
-    if max(list_checkpoints(Path({str(cut)!r}))) >= {moment} + 5:
-        time.sleep(600)
-
-fit(
-    "toy_convex", epochs={epochs}, settings={settings!r}, device="cpu", out={str(cut)!r},
-    resume=True, progress=wait,
-)
-"""
-        with subprocess.Popen([sys.executable, "-c", code]) as process:
-            while _epoch(cut) < moment and process.poll() is None:
-                time.sleep(0.002)
-            process.kill()
-        assert process.returncode == -signal.SIGKILL
-        assert moment <= _epoch(cut) < epochs
-        assert json.loads((cut / "run.json").read_text())["status"] == "training"
-        with pytest.raises(RunError, match=r"not finished.* resume=True"):
-            load_run(cut)
-        (cut / "checkpoint" / ".epoch-1.safetensors.0a1b2c3d4e5f.tmp").write_bytes(b"half")
-    assert start(*command, folder=tmp_path).ended()[0] == 0
-    assert results(cut) == results(tmp_path / "whole")
-
-
-@pytest.mark.system
 def test_a_disk_too_small_to_begin_leaves_nothing(tmp_path: Path) -> None:
     for size in (0, 600, 3000):  # run.json does not fit, or the checkpoint does not
         with files_at_most(size), pytest.raises(RunError, match="make room") as caught:
@@ -263,19 +220,6 @@ def test_a_finished_run_is_returned_as_it_is(tmp_path: Path) -> None:
     assert {file: file.stat().st_mtime_ns for file in before} == times
     assert again.front == first.front
     assert again.record == first.record
-
-
-def test_leftovers_do_not_matter(tmp_path: Path) -> None:
-    whole = _go(tmp_path / "whole")
-    cut = tmp_path / "cut"
-    (cut / "checkpoint").mkdir(parents=True)  # killed before the first file
-    (cut / ".run.json.1.tmp").write_text('{"format"')
-    (cut / "checkpoint" / ".epoch-0.safetensors.1.tmp").write_bytes(b"\0" * 9)
-    (cut / "checkpoint" / ".tmpQx31Zz").write_bytes(b"\0" * 9)  # of safetensors
-    assert _go(cut, resume=True).front == whole.front
-    assert not [path for path in cut.rglob("*") if path.name.startswith(".")]
-    (cut / ".front.json.1.tmp").write_text("[")
-    assert load_run(cut).front == whole.front
 
 
 @pytest.mark.parametrize(

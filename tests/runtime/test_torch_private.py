@@ -82,34 +82,6 @@ def test_no_other_module_touches_a_private_name() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import torch._dynamo",
-        "from torch._ops import OpOverload",
-        "from torch.nn.modules.conv import _ConvNd",
-        "from torch import _C",
-        "from torch.fx.experimental.proxy_tensor import make_fx",
-        "torch._fused_adam_()",
-        "aten._unsafe_view",
-        "module._forward_hooks",
-        "getattr(torch, '_fused_adam_')",
-        "hasattr(layer, '_forward_hooks')",
-        "name = 'torch._C._cuda_clearCublasWorkspaces'",
-        "from triton._C import libtriton",
-    ],
-)
-def test_the_search_finds_a_private_name(source: str) -> None:
-    assert len(private(source)) == 1
-
-
-@pytest.mark.parametrize(
-    "source", ["self._rays", "torch.__version__", "from torch import nn", "row._replace(a=1)"]
-)
-def test_the_search_lets_others_be(source: str) -> None:
-    assert private(source) == []
-
-
 def test_without_a_name_the_error_says_which_torch_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

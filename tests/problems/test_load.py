@@ -59,7 +59,6 @@ def test_the_spec_loads_it_again(csv: Path) -> None:
         "target": "paid",
         "sensitive": ("sex",),
         "small_groups": "keep",
-        "group": "estimate",
         "positive": 0,
         "task": "binary",
         "fairness": None,

@@ -25,7 +25,47 @@ from paretocosmos.types import Measure, Outputs, Targets
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BinaryCrossEntropy(LabelMean):
+class Classification(LabelMean):
+    """A cross-entropy whose classes may weigh differently, and whose labels may be smoothed."""
+
+    measure = Measure(
+        "loss (cross-entropy)",
+        "fewer and less confident mistakes",
+        "How far the predicted probabilities are from the truth: a confident mistake costs most.",
+    )
+
+    class_weight: Sequence[float] | None = None
+    label_smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.label_smoothing < 1:
+            raise ConfigurationError(
+                f"`label_smoothing` must be from 0 to below 1, found {self.label_smoothing}"
+            )
+        if self.class_weight is None:
+            return
+        # plain numbers, even from a tensor, so that a run can record them
+        weights = tuple(float(weight) for weight in self.class_weight)
+        # with all of them 0 there would be nothing to learn
+        if not any(weights) or any(not 0 <= weight < float("inf") for weight in weights):
+            raise ConfigurationError(
+                "`class_weight` must have one number for every class, 0 or more, not all 0; found "
+                f"{self.class_weight}"
+            )
+        self.class_weight = weights
+
+    def check_classes(self, classes: int) -> None:
+        """Raise if there is a weight for more or fewer classes."""
+        if self.class_weight is not None and len(self.class_weight) != classes:
+            raise ConfigurationError(
+                f"`class_weight` of `{self.name}` must have one number for each of {classes} "
+                f"classes, found {len(self.class_weight)}"
+            )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BinaryCrossEntropy(Classification):
     """Binary cross-entropy of logits ``[B]`` or ``[B, 1]`` with labels in {0, 1}.
 
     Args:
@@ -39,20 +79,11 @@ class BinaryCrossEntropy(LabelMean):
     tensor(0.6931)
     """
 
-    measure = Measure(
-        "loss (cross-entropy)",
-        "fewer and less confident mistakes",
-        "How far the predicted probabilities are from the truth: a confident mistake costs most.",
-    )
-
     ignore_nan: bool = False
-    class_weight: Sequence[float] | None = None
-    label_smoothing: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.class_weight = as_class_weight(self.class_weight, classes=2)
-        check_smoothing(self.label_smoothing)
+        self.check_classes(2)
 
     @property
     def missing(self) -> float | None:
@@ -89,7 +120,7 @@ class BinaryCrossEntropy(LabelMean):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CrossEntropy(LabelMean):
+class CrossEntropy(Classification):
     """Cross-entropy of class logits ``[B, K]`` with labels ``[B]``, averaged over all labels.
 
     Dense labels ``[B, ...]`` take logits with the classes second, ``[B, K, ...]``, as torch has
@@ -107,22 +138,12 @@ class CrossEntropy(LabelMean):
     tensor(0.6931)
     """
 
-    measure = Measure(
-        "loss (cross-entropy)",
-        "fewer and less confident mistakes",
-        "How far the predicted probabilities are from the truth: a confident mistake costs most.",
-    )
-
     axis: int | None = None
     ignore_index: int | None = None
-    class_weight: Sequence[float] | None = None
-    label_smoothing: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_axis(self.axis)
-        self.class_weight = as_class_weight(self.class_weight)
-        check_smoothing(self.label_smoothing)
 
     @property
     def missing(self) -> float | None:
@@ -141,7 +162,8 @@ class CrossEntropy(LabelMean):
         losses, counted = -logarithms.gather(-1, labels.unsqueeze(-1)).squeeze(-1), None
         spread = logarithms
         if self.class_weight is not None:
-            weights = self._weigh_classes(logarithms)
+            self.check_classes(logarithms.shape[-1])
+            weights = logarithms.new_tensor(self.class_weight)
             counted, spread = weights[labels], logarithms * weights
             losses = losses * counted
         if self.label_smoothing:
@@ -156,16 +178,6 @@ class CrossEntropy(LabelMean):
     def _logits(self, outputs: Outputs, targets: Targets) -> Tensor:
         output, labels = pick(outputs, self.output), targets[self.target]
         return classes_last(output, labels, self.axis, self.target)
-
-    def _weigh_classes(self, logarithms: Tensor) -> Tensor:
-        assert self.class_weight is not None
-        classes = logarithms.shape[-1]
-        if len(self.class_weight) != classes:
-            raise ConfigurationError(
-                f"`class_weight` of `{self.name}` must have one number for each of the {classes} "
-                f"classes, found {len(self.class_weight)}"
-            )
-        return logarithms.new_tensor(self.class_weight)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -237,31 +249,3 @@ class ClassLoss(Objective):
         if "weight" in targets:
             member = member * align(targets["weight"], losses, "weight")
         return torch.stack([(losses * member).sum(), member.sum()])
-
-
-def as_class_weight(
-    class_weight: Sequence[float] | None, classes: int | None = None
-) -> tuple[float, ...] | None:
-    """Return the weight of every class, checked."""
-    if class_weight is None:
-        return None
-    # plain numbers, even from a tensor, so that a run can record them
-    weights = tuple(float(weight) for weight in class_weight)
-    # with all of them 0 there would be nothing to learn
-    if not any(weights) or any(not 0 <= weight < float("inf") for weight in weights):
-        raise ConfigurationError(
-            "`class_weight` must have one number for every class, 0 or more, not all 0; found "
-            f"{class_weight}"
-        )
-    if classes is not None and len(weights) != classes:
-        raise ConfigurationError(
-            f"`class_weight` must have one number for each of {classes} classes, found "
-            f"{len(weights)}"
-        )
-    return weights
-
-
-def check_smoothing(smoothing: float) -> None:
-    """Validate the share of label smoothing."""
-    if not 0 <= smoothing < 1:
-        raise ConfigurationError(f"`label_smoothing` must be from 0 to below 1, found {smoothing}")

@@ -167,9 +167,33 @@ def _check_size(
 def _build_network(
     folder: Path, record: Mapping[str, Any], backbone: nn.Module | None
 ) -> nn.Module:
-    """Return the network of a record."""
+    """Build the network that a record describes, or its networks.
+
+    Args:
+        folder: of the run, for the message.
+        record: `run.json`.
+        backbone: a third-party one, if the run was trained on such; copied.
+    """
+    # `None` stands for a network of the caller, which JSON cannot hold
+    named, conditioning = record["backbone"], record["conditioning"]
+    if conditioning is None or (named is None and backbone is None):
+        argument = "model" if conditioning is None else "backbone"
+        raise RunError(
+            "this run used your own network, which its folder cannot rebuild: pass the network as "
+            f"`{argument}`"
+        )
     try:
-        return build_model(record, backbone)
+        return NetworkSpec(
+            conditioning=Spec(**conditioning),
+            backbone=None if named is None else Spec(**named),
+            input_shape=record["input_shape"],
+            outputs=record["outputs"],
+            objectives=record["objectives"],
+            rays=record.get("fixed_rays"),
+            module=backbone,
+            # weights are loaded next, so drawing them would be wasted time
+            blank=True,
+        ).build()
     except RunError:
         raise
     # a record may hold any sizes, which fail in many ways where they do not fit
@@ -191,34 +215,6 @@ def _check_finite(path: Path, network: nn.Module, tensors: Mapping[str, torch.Te
                 f"the weights in `{path}` must be finite numbers, found "
                 f"{tensor[broken][0].item()} in `{name}`: restore the original file, or train again"
             )
-
-
-def build_model(record: Mapping[str, Any], backbone: nn.Module | None = None) -> nn.Module:
-    """Build the network that a record describes, or its networks.
-
-    Args:
-        record: `run.json`.
-        backbone: a third-party one, if the run was trained on such; copied.
-    """
-    # `None` stands for a network of the caller, which JSON cannot hold
-    named, conditioning = record["backbone"], record["conditioning"]
-    if conditioning is None or (named is None and backbone is None):
-        argument = "model" if conditioning is None else "backbone"
-        raise RunError(
-            "this run used your own network, which its folder cannot rebuild: pass the network as "
-            f"`{argument}`"
-        )
-    return NetworkSpec(
-        conditioning=Spec(**conditioning),
-        backbone=None if named is None else Spec(**named),
-        input_shape=record["input_shape"],
-        outputs=record["outputs"],
-        objectives=record["objectives"],
-        rays=record.get("fixed_rays"),
-        module=backbone,
-        # weights are loaded next, so drawing them would be wasted time
-        blank=True,
-    ).build()
 
 
 def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TabularProblem:

@@ -2,7 +2,7 @@
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, is_dataclass
 from typing import Any
@@ -15,6 +15,8 @@ from torch.utils.data import DataLoader, default_collate, get_worker_info
 from paretocosmos.errors import DataError
 from paretocosmos.io.files import one_line
 from paretocosmos.io.formatting import format_bytes
+from paretocosmos.problems.streams.fields import Fields
+from paretocosmos.runtime.torch_private import end_workers
 from paretocosmos.types import Batch, map_tensors
 
 Collate = Callable[[Any], Any]
@@ -257,12 +259,37 @@ class Rereadable(ABC):
     """A source that can be read again from its beginning, and is kept if it is small."""
 
     where: str
+    fields: Fields
     _kept: Batch | str | None = None
     _tried = 0
 
     @abstractmethod
     def once(self) -> Iterator[Batch]:
         """Yield all samples once, in order, with the same random numbers every time."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Stop worker processes and drop an epoch that is under way."""
+
+    def read_items(self, stream: Iterable[Any]) -> Iterator[Batch]:
+        """Yield the batches of one pass; raise a DataError for anything that fails in it."""
+        items: Any = None
+        while True:
+            try:
+                items = iter(stream) if items is None else items
+                item = next(items)
+            except StopIteration:
+                return
+            except DataError:
+                raise
+            except Exception as error:
+                self.end()
+                end_workers(items)
+                raise explain_loader_error(self.where, error) from error
+            if isinstance(item, ReadFailure):
+                self.end()
+                raise item.to_error(self.where)
+            yield self.fields.batch(item)
 
     def held(self, most: int) -> Batch | str:
         """Return all samples as one batch, which is kept; or the reason why not."""

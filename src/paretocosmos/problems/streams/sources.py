@@ -25,7 +25,6 @@ from paretocosmos.problems.streams.reading import (
     join_batches,
 )
 from paretocosmos.runtime.device import mix_seed
-from paretocosmos.runtime.torch_private import end_workers
 from paretocosmos.types import Batch, map_tensors
 
 # Samples of a batch where no size is set.
@@ -184,7 +183,7 @@ class Indexed(Rereadable):
             self._loader = loader, pin
         # the loader asks its sampler anew in every epoch
         self._order.batches, self._order.seed = pieces, self._seed
-        yield from self._batches(self._loader[0])
+        yield from self.read_items(self._loader[0])
 
     def once(self) -> Iterator[Batch]:
         """Yield all samples in order, with the same random numbers every time."""
@@ -192,7 +191,7 @@ class Indexed(Rereadable):
         order = Order()
         order.batches = torch.arange(self._rows).split(self.batch_size or DEFAULT_BATCH)
         loader = self.options.make_loader(self.dataset, order, pin=False, keep=False)
-        yield from self._batches(loader)
+        yield from self.read_items(loader)
 
     def some(self, count: int, rows: Tensor | None = None) -> Batch:
         """Return rows, read in this process."""
@@ -211,22 +210,6 @@ class Indexed(Rereadable):
     def end(self) -> None:
         """Stop the workers."""
         self._loader = None
-
-    def _batches(self, loader: DataLoader[Any]) -> Iterator[Batch]:
-        items = iter(loader)
-        while True:
-            try:
-                item = next(items)
-            except StopIteration:
-                return
-            except Exception as error:
-                self.end()
-                end_workers(items)
-                raise explain_loader_error(self.where, error) from error
-            if isinstance(item, ReadFailure):
-                self.end()
-                raise item.to_error(self.where)
-            yield self.fields.batch(item)
 
 
 class Iterated(Rereadable):
@@ -349,10 +332,7 @@ class Iterated(Rereadable):
 
     def first(self) -> Batch:
         """Return the first batch."""
-        for batch in self.once():
-            return batch
-        # not reached: `once` refuses an empty stream
-        raise AssertionError
+        return next(self.once())  # which refuses an empty stream
 
     def end(self) -> None:
         """Drop a pass that is under way."""
@@ -373,22 +353,7 @@ class Iterated(Rereadable):
         stream = self.stream
         if self._options is not None:
             stream = _batch_samples(stream, self._options, size, pin=pin)
-        try:
-            items = iter(stream)
-        except Exception as error:
-            raise explain_loader_error(self.where, error) from error
-        while True:
-            try:
-                item = next(items)
-            except StopIteration:
-                return
-            except DataError:
-                raise
-            except Exception as error:
-                self.end()
-                end_workers(items)
-                raise explain_loader_error(self.where, error) from error
-            yield self.fields.batch(item)
+        yield from self.read_items(stream)
 
     def _refuse_empty(self) -> DataError:
         return DataError(

@@ -3,7 +3,6 @@
 import gzip
 import lzma
 import warnings
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain, repeat
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
 TEXT_ENDINGS = (".csv", ".csv.gz", ".csv.xz", ".tsv", ".tsv.gz", ".tsv.xz")
 PARQUET_ENDINGS = (".parquet", ".pq")
+PARQUET_WAY_OUT = "write it again as Parquet"
 TABLE_ENDINGS = (*TEXT_ENDINGS, *PARQUET_ENDINGS)
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -90,13 +90,13 @@ def read_chunks(
     types = dict.fromkeys(text, str)
     import pandas as pd
 
-    with _explain_csv(path, way_out):
+    with _explain(path, way_out):
         reader = pd.read_csv(
             path, index_col=False, low_memory=False, chunksize=CHUNK_ROWS, dtype=types, **options
         )
     with reader:
         while True:
-            with _explain_csv(path, way_out):
+            with _explain(path, way_out):
                 frame = next(reader, None)
             if frame is None:
                 return
@@ -147,15 +147,15 @@ def read_csv(path: Path, way_out: str, **options: Any) -> "pd.DataFrame":
     require_extra("pandas", "tabular", f"reading `{path}`")
     import pandas as pd
 
-    with _explain_csv(path, way_out):
+    with _explain(path, way_out):
         # without `index_col`, rows with more fields than the header would shift every name
         frame: pd.DataFrame = pd.read_csv(path, index_col=False, low_memory=False, **options)
     return frame
 
 
 @contextmanager
-def _explain_csv(path: Path, way_out: str) -> Iterator[None]:
-    """Raise a DataError for anything wrong with a CSV file."""
+def _explain(path: Path, way_out: str) -> Iterator[None]:
+    """Raise a DataError for anything wrong with a file."""
     import pandas as pd
 
     try:
@@ -165,18 +165,14 @@ def _explain_csv(path: Path, way_out: str) -> Iterator[None]:
         raise DataError(
             f"the rows of `{path}` have more fields than its header: name every column"
         ) from error
-    # a `LookupError` of an unknown encoding
-    except (OSError, EOFError, LookupError, ValueError, lzma.LZMAError, zlib.error) as error:
-        raise _unreadable(path, error, way_out) from error
-
-
-def _unreadable(path: Path, error: Exception, way_out: str) -> DataError:
-    # one line: pandas ends some of its messages with a newline
-    return DataError(f"`{path}` cannot be read ({one_line(error)}); {way_out}")
+    except Exception as error:  # a damaged file can raise anything
+        # one line: pandas ends some of its messages with a newline
+        raise DataError(f"`{path}` cannot be read ({one_line(error)}); {way_out}") from error
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":
-    with _explain_parquet(path):
+    _require_parquet(path)
+    with _explain(path, PARQUET_WAY_OUT):
         import pandas as pd
         from pyarrow import parquet
 
@@ -187,6 +183,11 @@ def _read_parquet(path: Path) -> "pd.DataFrame":
                 return _map_columns(file, names)
         frame: pd.DataFrame = pd.read_parquet(path, engine="pyarrow")
     return _keep_index(frame)
+
+
+def _require_parquet(path: Path) -> None:
+    require_extra("pandas", "tabular", f"reading `{path}`")
+    require_extra("pyarrow", "parquet", f"reading `{path}`")
 
 
 def _list_columns(schema: Any) -> list[str]:
@@ -221,7 +222,8 @@ def _map_columns(file: Any, names: Iterable[str]) -> "pd.DataFrame":
 
 
 def _read_parquet_chunks(path: Path) -> "Iterator[pd.DataFrame]":
-    with _explain_parquet(path):
+    _require_parquet(path)
+    with _explain(path, PARQUET_WAY_OUT):
         from pyarrow import RecordBatch, Table, parquet
 
         # through a small buffer: by default, whole columns of a row group are read ahead
@@ -232,7 +234,7 @@ def _read_parquet_chunks(path: Path) -> "Iterator[pd.DataFrame]":
     start = 0
     with file:
         while True:
-            with _explain_parquet(path):
+            with _explain(path, PARQUET_WAY_OUT):
                 batch = next(batches, None)
                 if batch is None:
                     return
@@ -243,17 +245,6 @@ def _read_parquet_chunks(path: Path) -> "Iterator[pd.DataFrame]":
             frame.index += start
             start += len(frame)
             yield frame
-
-
-@contextmanager
-def _explain_parquet(path: Path) -> Iterator[None]:
-    """Raise a DataError for anything wrong with a Parquet file."""
-    require_extra("pandas", "tabular", f"reading `{path}`")
-    require_extra("pyarrow", "parquet", f"reading `{path}`")
-    try:
-        yield
-    except Exception as error:  # a damaged file can raise anything
-        raise _unreadable(path, error, "write it again as Parquet") from error
 
 
 def _keep_index(frame: "pd.DataFrame") -> "pd.DataFrame":

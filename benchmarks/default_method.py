@@ -23,8 +23,8 @@ import torch
 from paretocosmos import evaluate, fit, load_problem
 from paretocosmos.pareto.metrics import expected_utility, hypervolume, monotonicity, range_covered
 from paretocosmos.problems import Problem
+from paretocosmos.runs import Run
 from paretocosmos.runs.provenance import get_provenance
-from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import resolve_device
 
 FULL_PAIRS = ("multi_mnist", "multi_fashion", "fashion_and_mnist")

@@ -26,8 +26,8 @@ import torch
 from paretocosmos import evaluate, fit, load_problem
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.problems import Problem
+from paretocosmos.runs import Run
 from paretocosmos.runs.provenance import get_provenance
-from paretocosmos.runs.run import Run
 
 SEEDS = (1, 2, 3, 4, 5)
 ARMS: dict[str, dict[str, Any]] = {

@@ -30,8 +30,8 @@ from paretocosmos.evaluation import MIDDLE
 from paretocosmos.export import Exported, export
 from paretocosmos.export.formats import compute_relative_difference, draw_rows
 from paretocosmos.export.network import ExportedNetwork, plan_export
+from paretocosmos.runs import Run
 from paretocosmos.runs.provenance import get_provenance
-from paretocosmos.runs.run import Run
 
 SEED = 1
 MANY = 10_000

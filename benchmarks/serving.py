@@ -31,9 +31,8 @@ from benchmarks._served import cpu_seconds, free_port, megabytes, server
 from paretocosmos import fit
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.pareto import sample_rays
-from paretocosmos.runs.load import load_run
+from paretocosmos.runs import Run, load_run
 from paretocosmos.runs.provenance import get_provenance
-from paretocosmos.runs.run import Run
 
 SEED, QUESTIONS = 1, 20_000
 

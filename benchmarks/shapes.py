@@ -23,8 +23,7 @@ from torch import Tensor
 from paretocosmos import evaluate, fit, load_problem
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import hypervolume, monotonicity
-from paretocosmos.problems.functions import FunctionProblem
-from paretocosmos.problems.toys import ToyProblem
+from paretocosmos.problems.functions import FunctionProblem, ToyProblem
 from paretocosmos.runs.provenance import get_provenance
 
 PROBLEMS = ("toy_convex", "toy_concave", "zdt1", "zdt2", "zdt3", "dtlz2", "dtlz7", "vlmop2")

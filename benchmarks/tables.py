@@ -37,8 +37,8 @@ from paretocosmos import TabularProblem, fit, load_problem
 from paretocosmos.estimators import ParetoClassifier
 from paretocosmos.export import export
 from paretocosmos.objectives import calibration_error
+from paretocosmos.runs import Run
 from paretocosmos.runs.provenance import get_provenance
-from paretocosmos.runs.run import Run
 from paretocosmos.types import Batch
 
 FEW = ("adult", "compas", "default_credit")

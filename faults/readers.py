@@ -17,7 +17,7 @@ from paretocosmos.explorer import build_page_model
 from paretocosmos.explorer import write_report as write_page
 from paretocosmos.pareto.front import Front
 from paretocosmos.plotting import save_front
-from paretocosmos.problems.table import table as load_table
+from paretocosmos.problems.tables import table as load_table
 from paretocosmos.runs.load import load_run
 
 __all__ = ["import_plotting", "open_run", "read_front", "read_table", "use_run"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from paretocosmos import fit
 from paretocosmos.export import export
-from paretocosmos.runs.load import FOLDER, MODELS
+from paretocosmos.runs import FOLDER, MODELS
 
 SEED = 1
 

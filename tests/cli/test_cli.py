@@ -29,8 +29,7 @@ from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.paper import load_recipe, recipe_names
 from paretocosmos.problems import Problem, Split
-from paretocosmos.runs import find_newest_checkpoint, load_run, load_tensors
-from paretocosmos.runs.record import FORMAT
+from paretocosmos.runs import FORMAT, find_newest_checkpoint, load_run, load_tensors
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.types import Batch

@@ -21,7 +21,7 @@ from paretocosmos.nn.conditioning import Concat, TransposedConv
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import sample_rays
 from paretocosmos.problems import Problem, Split, load_problem
-from paretocosmos.problems.toys import ToyProblem
+from paretocosmos.problems.functions import ToyProblem
 from paretocosmos.registry import Spec
 from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch

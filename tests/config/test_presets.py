@@ -13,7 +13,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators.objectives import InUnit
 from paretocosmos.objectives import MeanSquaredError, Objective, OneSidedError
 from paretocosmos.problems import SPLITS, Problem, load_problem
-from paretocosmos.problems.toys import ToyProblem
+from paretocosmos.problems.functions import ToyProblem
 from paretocosmos.types import Batch
 
 SIDES: tuple[Literal["over", "under"], ...] = ("over", "under")

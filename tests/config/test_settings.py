@@ -18,7 +18,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Cosmos, Linear
 from paretocosmos.nn.backbones import Mlp
 from paretocosmos.nn.conditioning import Concat
-from paretocosmos.problems.table import table
+from paretocosmos.problems.tables import table
 from paretocosmos.registry import Spec
 
 OWNERS: dict[str, Callable[..., Any]] = {

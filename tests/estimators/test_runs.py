@@ -26,8 +26,7 @@ from paretocosmos.explorer import build_page_model, explore
 from paretocosmos.export import Exported, export
 from paretocosmos.export.card import describe_fairness
 from paretocosmos.export.network import plan_export
-from paretocosmos.runs import problem_from_rows
-from paretocosmos.runs.run import predicts_at, to_run
+from paretocosmos.runs import predicts_at, problem_from_rows, to_run
 from paretocosmos.serving import Settings
 from paretocosmos.serving.service import Service
 

@@ -7,7 +7,7 @@ import pytest
 
 from paretocosmos.errors import DataError
 from paretocosmos.io.external import read_unpacked
-from paretocosmos.problems.images.files import read_idx
+from paretocosmos.problems.images import read_idx
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:

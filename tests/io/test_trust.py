@@ -14,8 +14,7 @@ from paretocosmos.export import export
 from paretocosmos.io.trust import check_names
 from paretocosmos.nn.backbones import Mlp
 from paretocosmos.paper import load_recipe, reproduce
-from paretocosmos.runs import Run
-from paretocosmos.runs.record import load_record, read_record
+from paretocosmos.runs import Run, load_record, read_record
 from paretocosmos.serving import Settings
 from paretocosmos.serving.service import Service
 

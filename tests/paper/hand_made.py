@@ -19,7 +19,7 @@ from paretocosmos.io.files import write_json
 from paretocosmos.paper import Experiment, ExperimentResult, Recipe, Spread
 from paretocosmos.pareto import Array, Front, even_rays
 from paretocosmos.pareto.metrics import front_report
-from paretocosmos.runs.record import FORMAT
+from paretocosmos.runs import FORMAT
 
 FAIR, PAIR = ("binary_cross_entropy", "deo"), ("top_left", "bottom_right")
 TASKS = {

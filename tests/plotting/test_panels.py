@@ -20,7 +20,7 @@ from tests.plotting.drawn import (
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.plotting import Known, front_figure, fronts_figure, intuition_figure
 from paretocosmos.problems import load_problem
-from paretocosmos.problems.toys import ToyProblem
+from paretocosmos.problems.functions import ToyProblem
 
 LOST = make_front([[np.nan, 0.1]])
 LONG = (

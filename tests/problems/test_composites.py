@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.problems.images.composites import (
+from paretocosmos.problems.images import (
     RULES,
     Labelled,
     Rule,

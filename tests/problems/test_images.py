@@ -14,17 +14,20 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.problems import SPLITS, Protocol, load_problem
-from paretocosmos.problems.images import RuleName
-from paretocosmos.problems.images import problem as pairs
-from paretocosmos.problems.images.files import FILES, Files, Source, find_files
-from paretocosmos.problems.images.problem import (
+from paretocosmos.problems.images import (
+    FILES,
     HEADS,
+    Files,
     ImageProblem,
+    RuleName,
+    Source,
     fashion_and_mnist,
+    find_files,
     multi_digits,
     multi_fashion,
     multi_mnist,
 )
+from paretocosmos.problems.images import problem as pairs
 
 RAW = Path(__file__).parents[3] / "shared" / "data"
 Load = Callable[..., ImageProblem]

@@ -9,8 +9,8 @@ import pytest
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError
 from paretocosmos.problems import Problem, load_problem, problem_name
+from paretocosmos.problems.functions import toy_convex
 from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.problems.toys import toy_convex
 
 CSV = "x,sex,paid\n" + "".join(
     f"{at * 7 % 200 * 3},{'fm'[at % 2]},{at // 2 % 2}\n" for at in range(200)

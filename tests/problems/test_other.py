@@ -18,8 +18,7 @@ from sklearn.metrics import (
 from sklearn.utils.class_weight import compute_sample_weight
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning
-from paretocosmos.problems.table import table
-from paretocosmos.problems.tables import Answer, Grouping, TabularProblem
+from paretocosmos.problems.tables import Answer, Grouping, TabularProblem, table
 
 
 def people(rows: int = 400) -> pd.DataFrame:

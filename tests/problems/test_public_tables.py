@@ -12,8 +12,7 @@ from torch import Tensor
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError
 from paretocosmos.problems import SPLITS, Protocol
-from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.problems.tables.public import adult, compas, default_credit
+from paretocosmos.problems.tables import TabularProblem, adult, compas, default_credit
 
 pytestmark = pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
 

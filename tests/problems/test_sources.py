@@ -19,7 +19,7 @@ from tests.small import seen
 from paretocosmos.errors import DataError
 from paretocosmos.io.external import Remote, fetch, hash_content
 from paretocosmos.io.files import get_cache_folder, list_data_folders
-from paretocosmos.problems.images.files import (
+from paretocosmos.problems.images import (
     FASHION_MNIST,
     FILES,
     MNIST,

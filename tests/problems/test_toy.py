@@ -7,7 +7,7 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto import even_rays
-from paretocosmos.problems.toys import ToyProblem, toy_concave, toy_convex
+from paretocosmos.problems.functions import ToyProblem, toy_concave, toy_convex
 
 BOTH = (toy_convex(), toy_concave())
 

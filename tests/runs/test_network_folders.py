@@ -18,8 +18,7 @@ from paretocosmos.nn.conditioning import Unconditioned, list_networks
 from paretocosmos.pareto import Front
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.runs import Run, find_newest_checkpoint, load_run, load_tensors
-from paretocosmos.runs.record import FORMAT
+from paretocosmos.runs import FORMAT, Run, find_newest_checkpoint, load_run, load_tensors
 from paretocosmos.training.fit import fit
 
 SETTINGS: dict[str, Any] = {"batch_size": 128, "evaluate_every": 2, "rays": 3}

@@ -25,8 +25,7 @@ from paretocosmos.nn.conditioning import Concat
 from paretocosmos.pareto import Front, sample_rays
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.runs import Run, find_newest_checkpoint, list_checkpoints, load_run
-from paretocosmos.runs.record import FORMAT
+from paretocosmos.runs import FORMAT, Run, find_newest_checkpoint, list_checkpoints, load_run
 from paretocosmos.training.fit import Progress, fit
 
 # Short batches, several rays, and a validation that is not in every epoch.

@@ -10,7 +10,7 @@ from paretocosmos import Run, evaluate, load
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError
 from paretocosmos.problems import Problem
 from paretocosmos.problems.tables import read_embedded
-from paretocosmos.runs.load import FOLDER, MODELS
+from paretocosmos.runs import FOLDER, MODELS
 
 
 @pytest.fixture(scope="module", params=MODELS)

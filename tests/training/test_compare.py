@@ -19,7 +19,7 @@ from paretocosmos.methods import Cosmos
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import Front
 from paretocosmos.problems import Problem, Split, load_problem
-from paretocosmos.problems.toys import ToyProblem
+from paretocosmos.problems.functions import ToyProblem
 from paretocosmos.runs import load_run
 from paretocosmos.training.compare import BASELINES, COMPARED, Comparison, compare
 from paretocosmos.training.fit import Progress, fit

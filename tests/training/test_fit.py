@@ -30,8 +30,8 @@ from paretocosmos.objectives import MeanSquaredError as Squared
 from paretocosmos.pareto import Front, cosmos_loss, even_rays, sample_rays
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.problems import Problem, Split, load_problem
-from paretocosmos.problems.images.problem import ImageProblem, Pixels
-from paretocosmos.problems.toys import ToyProblem
+from paretocosmos.problems.functions import ToyProblem
+from paretocosmos.problems.images import ImageProblem, Pixels
 from paretocosmos.runs import Run, find_newest_checkpoint, list_validation_fronts, load_tensors
 from paretocosmos.training import network_stack
 from paretocosmos.training.engine import (

@@ -14,7 +14,7 @@ from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.methods import Cosmos
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
-from paretocosmos.problems.toys import ToyProblem
+from paretocosmos.problems.functions import ToyProblem
 from paretocosmos.training.preflight import run_preflight
 from paretocosmos.types import Batch, Outputs, Targets
 

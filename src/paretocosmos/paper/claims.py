@@ -24,7 +24,7 @@ from paretocosmos.paper.results import (
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import coverage
 from paretocosmos.problems import load_problem
-from paretocosmos.problems.toys import ToyProblem
+from paretocosmos.problems.functions import ToyProblem
 
 Experiments = Sequence[ExperimentResult]
 

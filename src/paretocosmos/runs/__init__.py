@@ -16,12 +16,21 @@ from paretocosmos.runs.checkpoint import (
     save_tensors,
 )
 from paretocosmos.runs.folders import choose_folder, refuse_other, split_runs
-from paretocosmos.runs.load import load_run, problem_from_rows
+from paretocosmos.runs.load import FOLDER, MODELS, load_run, problem_from_rows
 from paretocosmos.runs.provenance import get_provenance
-from paretocosmos.runs.record import begin_record, list_validation_fronts
-from paretocosmos.runs.run import Run
+from paretocosmos.runs.record import (
+    FORMAT,
+    begin_record,
+    list_validation_fronts,
+    load_record,
+    read_record,
+)
+from paretocosmos.runs.run import Run, predicts_at, to_run
 
 __all__ = [
+    "FOLDER",
+    "FORMAT",
+    "MODELS",
     "Run",
     "TrainingState",
     "begin_record",
@@ -36,12 +45,16 @@ __all__ = [
     "list_checkpoints",
     "list_validation_fronts",
     "load_checkpoint",
+    "load_record",
     "load_run",
     "load_tensors",
+    "predicts_at",
     "problem_from_rows",
+    "read_record",
     "refuse_other",
     "remove_other_checkpoints",
     "save_checkpoint",
     "save_tensors",
     "split_runs",
+    "to_run",
 ]

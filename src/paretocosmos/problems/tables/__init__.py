@@ -28,7 +28,11 @@ from paretocosmos.problems.tables.problem import (
 )
 from paretocosmos.problems.tables.public import (
     TableName,
+    adult,
+    compas,
+    default_credit,
     read_embedded,
+    table,
 )
 from paretocosmos.problems.tables.rows import (
     add_group,
@@ -69,14 +73,17 @@ __all__ = [
     "TableName",
     "TabularProblem",
     "add_group",
+    "adult",
     "as_pandas",
     "build_gap",
     "build_loss",
     "build_objectives",
     "check_compared_rows",
     "check_group_use",
+    "compas",
     "compute_moments",
     "compute_shares",
+    "default_credit",
     "drop_identifiers",
     "encode_labels",
     "find_gap",
@@ -91,6 +98,7 @@ __all__ = [
     "read_embedded",
     "read_table",
     "split_rows",
+    "table",
     "to_frame",
     "to_numbers",
     "write_chunks",

@@ -10,7 +10,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from paretocosmos.errors import BenchmarkWarning, ConfigurationError
+from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.problems import SPLITS, Protocol
 from paretocosmos.problems.tables import TabularProblem, adult, compas, default_credit
 
@@ -63,11 +63,6 @@ def test_clean_protocol(load: Load) -> None:
         assert torch.equal(label, paper.split(name).targets["label"])
 
 
-def test_what_the_paper_protocol_keeps() -> None:
-    assert "is_recid" in compas(protocol="paper").table.features
-    assert "ID" in default_credit(protocol="paper").table.features
-
-
 def test_adult_s_merged_categories() -> None:
     categories = adult(protocol="paper").table.categorical
     assert len(categories["education"]) == 6
@@ -116,11 +111,3 @@ def test_nothing_else_is_said(load: Load) -> None:
     with warnings.catch_warnings(action="error"):
         warnings.simplefilter("ignore", BenchmarkWarning)
         load()
-
-
-@pytest.mark.parametrize("load", EVERY)
-def test_refusals(load: Load) -> None:
-    with pytest.raises(ConfigurationError, match="unknown protocol `published`"):
-        load(protocol="published")
-    with pytest.raises(ConfigurationError, match="unknown fairness objective `gap`"):
-        load(fairness="gap")

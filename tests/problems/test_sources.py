@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.small import seen
 
 from paretocosmos.errors import DataError
 from paretocosmos.io.external import Remote, fetch, hash_content
@@ -235,29 +234,6 @@ class TestDownload:
         with pytest.raises(DataError, match="unpacks to more than 1,000,000 bytes"):
             fetch(remote, tmp_path / "a")
         assert list(tmp_path.iterdir()) == []
-
-    def test_the_bar_is_on_stderr_and_for_people(
-        self,
-        server: Server,
-        tmp_path: Path,
-        capsys: pytest.CaptureFixture[str],
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        server.files["a"] = b"a"
-        remote = Remote(f"{server.url}a", hashlib.sha256(b"a").hexdigest(), 1)
-        fetch(remote, tmp_path / "a.bin")
-        assert capsys.readouterr() == ("", "")
-        seen(monkeypatch)
-        fetch(remote, tmp_path / "a.bin")
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert "a.bin" in err
-
-
-def test_checksums_are_well_formed() -> None:
-    sums = [*MNIST.sha256, *FASHION_MNIST.sha256]
-    assert len(set(sums)) == 8
-    assert all(len(one) == 64 and int(one, 16) for one in sums)
 
 
 @pytest.mark.skipif(not RAW.is_dir(), reason="the raw files are not here")

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -154,13 +153,6 @@ class TestFrames:
     def test_column_names_that_are_no_text(self) -> None:
         assert Table.fit(pd.DataFrame({0: [1, 2], 1: ["a", "b"]})).features == ("0", "1=a", "1=b")
 
-    def test_wide_and_long(self) -> None:
-        draw = np.random.default_rng(0)
-        frame = pd.DataFrame(draw.normal(size=(50_000, 90)))
-        for at in range(10):
-            frame[f"c{at}"] = draw.choice(list("abcdefgh"), 50_000)
-        assert Table.fit(frame).transform(frame).shape == (50_000, 170)
-
 
 class TestJson:
     def test_there_and_back_bit_for_bit(self) -> None:
@@ -251,11 +243,6 @@ class TestRefusals:
         monkeypatch.setitem(sys.modules, "pandas", None)
         with pytest.raises(MissingExtraError, match=r"`pandas`.*paretocosmos\[tabular\]"):
             Table.fit(frame)
-
-
-def test_no_warning_where_nothing_is_wrong() -> None:
-    with warnings.catch_warnings(action="error"):
-        Table.fit(people()).transform(people(50, seed=3))
 
 
 def test_tables_agree_to_their_last_digits() -> None:

@@ -68,13 +68,6 @@ def test_a_weighted_sum_misses_the_middle_of_the_concave_front() -> None:
 
 
 @pytest.mark.parametrize("problem", BOTH)
-def test_curvature(problem: ToyProblem) -> None:
-    end, middle, other = problem.exact_front(3).values
-    above = (middle > (end + other) / 2).all()
-    assert above == (problem.name == "toy_concave")
-
-
-@pytest.mark.parametrize("problem", BOTH)
 def test_sizes_and_reference(problem: ToyProblem) -> None:
     assert [len(problem.split(name)) for name in ("train", "val", "test")] == [512, 128, 128]
     front = problem.exact_front()

@@ -24,12 +24,8 @@ from paretocosmos.objectives.fairness import (
 from paretocosmos.objectives.groups import (
     GroupObjective,
     RateObjective,
-    compute_gap,
-    compute_group_means,
-    compute_group_sums,
 )
 from paretocosmos.objectives.metrics import (
-    Streamed,
     accuracy,
     calibration_error,
     decides,
@@ -74,15 +70,11 @@ __all__ = [
     "OneSidedError",
     "PredictionGap",
     "RateObjective",
-    "Streamed",
     "TprGap",
     "Unit",
     "WorstGroup",
     "accuracy",
     "calibration_error",
-    "compute_gap",
-    "compute_group_means",
-    "compute_group_sums",
     "decides",
     "deciding",
     "fairness_objective",

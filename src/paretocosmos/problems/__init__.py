@@ -24,7 +24,6 @@ from paretocosmos.problems.base import (
     samples_in,
     scored_on,
     shares_of,
-    some_of,
     split_of,
 )
 from paretocosmos.problems.tables.files import TABLE_ENDINGS, check_file
@@ -39,7 +38,6 @@ __all__ = [
     "Source",
     "Split",
     "Wording",
-    "check_protocol",
     "check_split",
     "hash_answers",
     "hash_data",
@@ -48,7 +46,6 @@ __all__ = [
     "samples_in",
     "scored_on",
     "shares_of",
-    "some_of",
     "split_of",
 ]
 

@@ -70,8 +70,6 @@ ByName = Annotated[dict[str, One], BeforeValidator(limit_entries)]
 # Away from the largest float64, so that sums of a few stay finite.
 Number = Annotated[float, Field(gt=-1e300, lt=1e300)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-# A name, not a path: without separators and control characters.
-FileName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^/\\\x00-\x1f]+$")]
 Size = Annotated[int, Field(ge=1, le=MOST)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 # What a signed 64-bit number can hold.

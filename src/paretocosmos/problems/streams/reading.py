@@ -1,7 +1,7 @@
 """Read batches of a dataset so that they depend on a seed alone, and keep small data in memory."""
 
+import itertools
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, is_dataclass
@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, default_collate, get_worker_info
+from torch.utils.data import DataLoader, IterableDataset, default_collate, get_worker_info
 
 from paretocosmos.errors import DataError
 from paretocosmos.io.files import one_line
-from paretocosmos.io.formatting import format_bytes
-from paretocosmos.problems.streams.fields import Fields
-from paretocosmos.runtime.torch_private import end_workers
 from paretocosmos.types import Batch, map_tensors
 
 Collate = Callable[[Any], Any]
@@ -79,6 +76,20 @@ class ReadOptions:
             generator=torch.Generator(),  # one of its own: the training's draws nothing for it
             persistent_workers=keep and self.workers > 0,
         )
+
+    def batch_samples(self, stream: Iterable[Any], size: int, *, pin: bool) -> Iterable[Any]:
+        """Return a stream of samples as one of batches, by workers if it is torch's."""
+        if isinstance(stream, IterableDataset):
+            return DataLoader(
+                stream,
+                batch_size=size,
+                num_workers=self.workers,
+                collate_fn=self.collate,
+                pin_memory=pin,
+            )
+        samples = iter(stream)
+        chunks = iter(lambda: list(itertools.islice(samples, size)), [])
+        return (collate_samples(chunk, self.collate) for chunk in chunks)
 
 
 class Order:
@@ -253,65 +264,6 @@ def _seed_all(seed: int) -> None:
     random.seed(seed)
     # NumPy takes no larger seeds
     np.random.seed(seed % 2**32)
-
-
-class Rereadable(ABC):
-    """A source that can be read again from its beginning, and is kept if it is small."""
-
-    where: str
-    fields: Fields
-    _kept: Batch | str | None = None
-    _tried = 0
-
-    @abstractmethod
-    def once(self) -> Iterator[Batch]:
-        """Yield all samples once, in order, with the same random numbers every time."""
-
-    @abstractmethod
-    def end(self) -> None:
-        """Stop worker processes and drop an epoch that is under way."""
-
-    def read_items(self, stream: Iterable[Any]) -> Iterator[Batch]:
-        """Yield the batches of one pass; raise a DataError for anything that fails in it."""
-        items: Any = None
-        while True:
-            try:
-                items = iter(stream) if items is None else items
-                item = next(items)
-            except StopIteration:
-                return
-            except DataError:
-                raise
-            except Exception as error:
-                self.end()
-                end_workers(items)
-                raise explain_loader_error(self.where, error) from error
-            if isinstance(item, ReadFailure):
-                self.end()
-                raise item.to_error(self.where)
-            yield self.fields.batch(item)
-
-    def held(self, most: int) -> Batch | str:
-        """Return all samples as one batch, which is kept; or the reason why not."""
-        # a refusal holds for its limit: with more room it is tried again
-        if self._kept is None or (isinstance(self._kept, str) and most > self._tried):
-            self._kept, self._tried = self._read_all(most), most
-        return self._kept
-
-    @torch.inference_mode(mode=False)  # losses of what is kept may be differentiated later
-    def _read_all(self, most: int) -> Batch | str:
-        batches: list[Batch] = []
-        size = 0
-        for batch in self.once():
-            size += count_bytes(batch)
-            # at once: a huge split must not be read to its end for nothing
-            if size > most:
-                return f"{self.where} takes more than {format_bytes(most)} in memory"
-            batches.append(batch)
-        try:
-            return join_batches(batches, self.where)
-        except DataError as error:
-            return str(error)
 
 
 def join_batches(batches: Sequence[Batch], where: str) -> Batch:

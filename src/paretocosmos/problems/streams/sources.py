@@ -1,6 +1,7 @@
 """Sources of samples: by index, as a loader yields them, and one for each objective."""
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from types import MappingProxyType
@@ -11,20 +12,22 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.io.formatting import format_bytes
 from paretocosmos.problems.base import Source
 from paretocosmos.problems.streams.fields import Fields
 from paretocosmos.problems.streams.reading import (
     Order,
     ReadFailure,
     ReadOptions,
-    Rereadable,
     SeededDraws,
     SeededReader,
     collate_samples,
+    count_bytes,
     explain_loader_error,
     join_batches,
 )
 from paretocosmos.runtime.device import mix_seed
+from paretocosmos.runtime.torch_private import end_workers
 from paretocosmos.types import Batch, map_tensors
 
 # Samples of a batch where no size is set.
@@ -123,6 +126,65 @@ def _combine(batches: Mapping[str, Batch]) -> Batch:
     inputs: dict[str, Any] = {name: batch.inputs for name, batch in batches.items()}
     targets: dict[str, Any] = {name: batch.targets for name, batch in batches.items()}
     return Batch(inputs, targets)
+
+
+class Rereadable(ABC):
+    """A source that can be read again from its beginning, and is kept if it is small."""
+
+    where: str
+    fields: Fields
+    _kept: Batch | str | None = None
+    _tried = 0
+
+    @abstractmethod
+    def once(self) -> Iterator[Batch]:
+        """Yield all samples once, in order, with the same random numbers every time."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Stop worker processes and drop an epoch that is under way."""
+
+    def read_items(self, stream: Iterable[Any]) -> Iterator[Batch]:
+        """Yield the batches of one pass; raise a DataError for anything that fails in it."""
+        items: Any = None
+        while True:
+            try:
+                items = iter(stream) if items is None else items
+                item = next(items)
+            except StopIteration:
+                return
+            except DataError:
+                raise
+            except Exception as error:
+                self.end()
+                end_workers(items)
+                raise explain_loader_error(self.where, error) from error
+            if isinstance(item, ReadFailure):
+                self.end()
+                raise item.to_error(self.where)
+            yield self.fields.batch(item)
+
+    def held(self, most: int) -> Batch | str:
+        """Return all samples as one batch, which is kept; or the reason why not."""
+        # a refusal holds for its limit: with more room it is tried again
+        if self._kept is None or (isinstance(self._kept, str) and most > self._tried):
+            self._kept, self._tried = self._read_all(most), most
+        return self._kept
+
+    @torch.inference_mode(mode=False)  # losses of what is kept may be differentiated later
+    def _read_all(self, most: int) -> Batch | str:
+        batches: list[Batch] = []
+        size = 0
+        for batch in self.once():
+            size += count_bytes(batch)
+            # at once: a huge split must not be read to its end for nothing
+            if size > most:
+                return f"{self.where} takes more than {format_bytes(most)} in memory"
+            batches.append(batch)
+        try:
+            return join_batches(batches, self.where)
+        except DataError as error:
+            return str(error)
 
 
 class Indexed(Rereadable):
@@ -352,30 +414,13 @@ class Iterated(Rereadable):
         """Yield the batches of one pass; raise a DataError for anything that fails in it."""
         stream = self.stream
         if self._options is not None:
-            stream = _batch_samples(stream, self._options, size, pin=pin)
+            stream = self._options.batch_samples(stream, size, pin=pin)
         yield from self.read_items(stream)
 
     def _refuse_empty(self) -> DataError:
         return DataError(
             f"{self.where} yields nothing: it must yield at least one sample whenever it is read"
         )
-
-
-def _batch_samples(
-    stream: Iterable[Any], options: ReadOptions, size: int, *, pin: bool
-) -> Iterable[Any]:
-    """Return a stream of samples as one of batches, by workers if it is torch's."""
-    if isinstance(stream, torch.utils.data.IterableDataset):
-        return DataLoader(
-            stream,
-            batch_size=size,
-            num_workers=options.workers,
-            collate_fn=options.collate,
-            pin_memory=pin,
-        )
-    samples = iter(stream)
-    chunks = iter(lambda: list(itertools.islice(samples, size)), [])
-    return (collate_samples(chunk, options.collate) for chunk in chunks)
 
 
 def _get_shapes(batch: Batch) -> object:

@@ -1,4 +1,9 @@
-"""`python -m benchmarks.explorer`: how fast the explorer is in Chromium, with 1,001 rays x 5 runs.
+"""`python -m benchmarks.explorer`: how fast the explorer is in Chromium.
+
+First the page of the network on Adult that comes with the package: its size, the first paint, the
+frames a second while the slider is dragged and the network answers for a case in sight, the time of
+an answer to a changed case at all trade-offs, and that of a dropped CSV of 10,000 rows.
+Then 1,001 rays x 5 runs.
 
 Pages of made-up runs with two, three and five objectives, each with a dozen samples and counted
 answers, are written and opened in a headless Chromium (Debian's, by playwright). Measured are the
@@ -9,15 +14,18 @@ numbers as JSON. `--tiny` does a little of it.
 """
 
 import argparse
+import csv
 import json
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from paretocosmos import Run, load
 from paretocosmos.explorer import (
     Answers,
     Cell,
@@ -27,8 +35,10 @@ from paretocosmos.explorer import (
     RunView,
     Samples,
     Words,
+    write_page,
     write_report,
 )
+from paretocosmos.explorer.evaluate_page import restore_texts
 from paretocosmos.pareto import Front, even_rays
 from paretocosmos.runs.provenance import get_provenance
 
@@ -77,6 +87,21 @@ async ([target, how, frames]) => {
 """
 
 
+# Changes a number of the case, and gives the milliseconds until the answers are known.
+CASE = """
+(count) => {
+  const field = document.querySelector("#case-form input");
+  return Array.from({ length: count }, (_, at) => {
+    const began = performance.now();
+    field.value = 20 + at % 50;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    return performance.now() - began;
+  });
+}
+"""
+ROWS = 10_000
+
+
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -89,6 +114,7 @@ def main() -> None:
     rays, runs, frames = (101, 2, 20) if arguments.tiny else (RAYS, RUNS, FRAMES)
     results: dict[str, Any] = {"rays": rays, "runs": runs, "frames": frames, "objectives": {}}
     with tempfile.TemporaryDirectory() as folder:
+        results["adult"] = measure_adult(browser, Path(folder), frames)
         for objectives in OBJECTIVES:
             page = Path(folder) / f"explore-{objectives}.html"
             write_report(page, made_up(objectives, rays=rays, runs=runs))
@@ -100,6 +126,49 @@ def main() -> None:
     show(results)
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def write_rows(run: Run, path: Path, count: int) -> None:
+    """Write rows of the test data as a CSV, with the true answer and the group."""
+    problem: Any = run.problem()
+    test = problem.split("test")
+    rows = np.arange(count) % len(test)
+    texts = restore_texts(problem.table, test.inputs[rows].numpy())
+    names = ("<=50K", ">50K")
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow([*problem.table.columns, problem.target, problem.sensitive])
+        for text, label, group in zip(
+            texts, test.targets["label"][rows], test.targets["sensitive"][rows], strict=True
+        ):
+            writer.writerow([*text, names[int(label)], problem.groups[int(group)]])
+
+
+def measure_adult(browser: str, folder: Path, frames: int) -> dict[str, Any]:
+    """Sizes and times of the page of the network that comes with the package."""
+    from playwright.sync_api import sync_playwright
+
+    run = load("adult")
+    page, rows = folder / "adult.html", folder / "rows.csv"
+    write_page([run], page)
+    write_rows(run, rows, ROWS)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=list(OPTIONS))
+        shown = chromium.new_page(viewport={"width": 1280, "height": 900})
+        shown.goto(page.as_uri())
+        found = {"bytes": page.stat().st_size, "first_paint_seconds": shown.evaluate(PAINT) / 1000}
+        shown.locator("#case").scroll_into_view_if_needed()
+        between = shown.evaluate(DRAG, ["#slider", "range", frames])
+        found["preference_frames_per_second"] = 1000 / float(np.mean(between))
+        found["case_ms"] = float(np.median(shown.evaluate(CASE, frames)))
+        shown.wait_for_timeout(500)
+        started = time.perf_counter()
+        shown.set_input_files("#own-open", rows)
+        shown.locator("#own-note", has_text="were counted").wait_for()
+        found["csv_rows"], found["csv_seconds"] = ROWS, time.perf_counter() - started
+        found["counted"] = shown.locator("#own-note").text_content()
+        chromium.close()
+    return found
 
 
 def made_up(objectives: int, *, rays: int, runs: int) -> PageModel:
@@ -174,6 +243,13 @@ def measured(browser: str, page: Path, objectives: int, frames: int) -> dict[str
 
 def show(results: dict[str, Any]) -> None:
     """A table, and whether the figures are reached."""
+    adult = results["adult"]
+    print(
+        f"Adult: {adult['bytes'] / 1e6:.2f} MB, first paint after "
+        f"{adult['first_paint_seconds']:.2f} s, {adult['preference_frames_per_second']:.0f} frames "
+        f"a second; a case {adult['case_ms']:.1f} ms, {adult['csv_rows']:,} rows of a CSV "
+        f"{adult['csv_seconds']:.2f} s: {adult['counted']}"
+    )
     print(f"{results['rays']} rays x {results['runs']} runs")
     for objectives, found in results["objectives"].items():
         rates = {key: value for key, value in found.items() if key.endswith("per_second")}

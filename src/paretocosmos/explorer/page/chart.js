@@ -13,9 +13,11 @@ const drawBase = () => {
   placeHandles();
   drawOver();
 };
+let nextFrame = 0;
 const drawOver = () => {
   view().over(prepared($("over"), ...size), ...size);
-  if (isGliding()) requestAnimationFrame(drawOver);
+  cancelAnimationFrame(nextFrame);
+  if (isGliding()) nextFrame = requestAnimationFrame(drawOver);
 };
 
 // ---- bounds as handles on the axes ----
@@ -86,9 +88,9 @@ const madeGrip = (name) => {
 };
 
 // ---- the pointer on the picture ----
-const nearestPoint = (x, y, within) => {
+const nearestPoint = (x, y, within, among = visible()) => {
   let [best, least] = [null, within * within];
-  for (const run of visible()) {
+  for (const run of among) {
     const front = shownFront(run);
     for (let at = 0; at < front.count; at += 1) {
       const where = view().place(run, at, x);
@@ -141,7 +143,7 @@ const listenToPointer = () => {
     const [a, b] = [x - last.at[0], y - last.at[1]];
     last = { at: [x, y], moved: last.moved + Math.abs(a) + Math.abs(b) };
     if (state.view === "space") space.turn(a / 160, b / 160);
-    else if (last.moved > 3 && !view().drag(x, y)) take(nearestPoint(x, y, 60));
+    else if (last.moved > 3 && !view().drag(x, y)) take(nearestPoint(x, y, 60, [active()]));
   });
   const stop = (event) => {
     if (last && state.view === "space" && last.moved < 4 && event.type === "pointerup") take(nearestPoint(...last.at, 26));

@@ -98,8 +98,9 @@ const STEPS = 5;
 const thirdName = () => (J === 3 && state.view === "plane" ? traded.find((name) => name !== state.x && name !== state.y) : undefined);
 const colourAt = (step) => `color-mix(in oklab, ${paint.amiss} ${(100 * step) / (STEPS - 1)}%, ${paint.accent})`;
 const thirdEnds = () => {
-  const values = visible().flatMap((run) => Array.from(shownFront(run).columns[thirdName()])).filter(isNumber);
-  return [Math.min(...values), Math.max(...values)];
+  let [low, high] = [Infinity, -Infinity];
+  for (const run of visible()) for (const value of shownFront(run).columns[thirdName()]) if (isNumber(value)) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  return [low, high];
 };
 const stepOf = (value, [low, high]) => (high > low && isNumber(value) ? Math.round((STEPS - 1) * clamp((value - low) / (high - low), 0, 1)) : 0);
 // Points of all shown runs, those of the active one on top: `place(run, at)` says where, or null.
@@ -150,6 +151,7 @@ const drawSpecks = (context, points) => {
 };
 // The chosen point of every shown run: a full ring where it was evaluated, a broken one between rays.
 const drawChosen = (context, place) => {
+  const ends = thirdName() && thirdEnds();
   for (const run of inOrder()) {
     const mix = mixOf(run, state.split, drawnRay());
     const where = place(run, mix);
@@ -158,7 +160,7 @@ const drawChosen = (context, place) => {
     const [x, y] = where;
     context.beginPath();
     addMark(context, shapeOf(run), x, y, own ? 6 : 4.5);
-    context.fillStyle = thirdName() ? colourAt(stepOf(blend(shownFront(run).columns[thirdName()], mix), thirdEnds())) : colourOf(run);
+    context.fillStyle = ends ? colourAt(stepOf(blend(shownFront(run).columns[thirdName()], mix), ends)) : colourOf(run);
     context.strokeStyle = paint.paper;
     context.lineWidth = 2;
     context.stroke();

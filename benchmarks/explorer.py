@@ -16,6 +16,7 @@ numbers as JSON. `--tiny` does a little of it.
 import argparse
 import csv
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -113,6 +114,7 @@ def main() -> None:
         raise SystemExit("no chromium here: install it (Debian: apt-get install chromium)")
     rays, runs, frames = (101, 2, 20) if arguments.tiny else (RAYS, RUNS, FRAMES)
     results: dict[str, Any] = {"rays": rays, "runs": runs, "frames": frames, "objectives": {}}
+    results["load"] = os.getloadavg()[0]  # what else the machine was doing
     with tempfile.TemporaryDirectory() as folder:
         results["adult"] = measure_adult(browser, Path(folder), frames)
         for objectives in OBJECTIVES:

@@ -8,9 +8,10 @@ const countRows = ({ text, network: raw, columns, answer, about, rays, threshold
   // ---- the file, read as `read_csv` reads it ----
   const first = text.slice(0, text.search(/[\r\n]|$/));
   const mark = [",", ";", "\t", "|"].reduce((best, one) => (first.split(one).length > first.split(best).length ? one : best));
-  const lines = [[]];
+  const quotes = text.includes('"');
+  const lines = quotes ? [[]] : text.split(/\r\n|\n|\r/).map((line) => line.split(mark));
   const token = new RegExp(`(?:"([^"]*(?:""[^"]*)*)"|([^"\\${mark}\\r\\n][^\\${mark}\\r\\n]*|))(\\${mark}|\\r\\n|\\n|\\r|$)`, "gy");
-  while (token.lastIndex < text.length) {
+  while (quotes && token.lastIndex < text.length) {
     const [, within, bare, end] = token.exec(text) ?? refuse(`Line ${lines.length} of the file cannot be read: is a quotation mark missing?`);
     lines[lines.length - 1].push(within === undefined ? bare : within.replaceAll('""', '"'));
     if (end !== mark) lines.push([]);

@@ -80,13 +80,6 @@ def test_a_batch_that_lacks_something_is_refused(given: Any, says: str) -> None:
 def test_the_targets_are_those_the_objectives_read() -> None:
     fair = Deo(target="income", sensitive="sex")
     error = MeanSquaredError(target="income")
-    given: dict[str, Any] = {"preset": "paper", "method": None, "settings": None, "ranks": "differ"}
-    weighting = LossWeighting(
-        Unconditioned(nn.Linear(3, 1), 2),
-        [error, fair],
-        targets=["cost"],
-        rays_per_batch=None,
-        seed=1,
-        **given,
-    )
+    model = Unconditioned(nn.Linear(3, 1), 2)
+    weighting = LossWeighting(model, [error, fair], targets=["cost"])
     assert weighting.targets == ("income", "sex", "cost")

@@ -48,17 +48,8 @@ def _build(
     preset: str = "paper",
 ) -> Method:
     """Build what both loops build first, and return its method."""
-    weighting = LossWeighting(
-        Own() if model is None else model,
-        objectives,
-        preset=preset,
-        method=method,
-        settings=settings,
-        targets=(),
-        rays_per_batch=None,
-        ranks="differ",
-        seed=1,
-    )
+    given: dict[str, Any] = {"preset": preset, "method": method, "settings": settings}
+    weighting = LossWeighting(Own() if model is None else model, objectives, **given)
     return weighting.method
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -12,12 +12,7 @@ from paretocosmos.evaluation.evaluate import evaluation_mode
 from paretocosmos.evaluation.samples import move_batch
 from paretocosmos.integrations.batches import extract_inputs
 from paretocosmos.integrations.fronts import ALL, FrontEvaluator, Rays, Tallies
-from paretocosmos.integrations.weighting import (
-    LossWeighting,
-    Ranks,
-    import_base,
-)
-from paretocosmos.methods import Method
+from paretocosmos.integrations.weighting import LoopOptions, LossWeighting, import_base
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays
@@ -82,29 +77,14 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         objectives: Sequence[Objective],
         *,
         reference: Sequence[float],
-        preset: str = "default",
-        method: str | Method | None = None,
-        settings: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Metric] | None = None,
-        targets: Sequence[str] = (),
         learning_rate: float | None = None,
-        rays_per_batch: int | None = None,
         rays: Rays = 25,
-        ranks: Ranks = "differ",
         seed: int = 1,
+        **options: Unpack[LoopOptions],
     ) -> None:
         super().__init__()
-        self.weighting = LossWeighting(
-            model,
-            objectives,
-            preset=preset,
-            method=method,
-            settings=settings,
-            targets=targets,
-            rays_per_batch=rays_per_batch,
-            ranks=ranks,
-            seed=seed,
-        )
+        self.weighting = LossWeighting(model, objectives, seed=seed, **options)
         self._evaluator = FrontEvaluator(self.weighting.objectives, reference, metrics, rays)
         self._tallies: Tallies = {}
         self._preference = self._evaluator.centre

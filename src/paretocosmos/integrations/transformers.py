@@ -5,7 +5,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +14,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.integrations.batches import extract_inputs, to_batch
 from paretocosmos.integrations.fronts import FrontEvaluator, Rays, Tallies
 from paretocosmos.integrations.pretrained import write_description
-from paretocosmos.integrations.weighting import LossWeighting, Ranks, import_base
-from paretocosmos.methods import Method
+from paretocosmos.integrations.weighting import LoopOptions, LossWeighting, import_base
 from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
@@ -84,14 +83,8 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         *,
         objectives: Sequence[Objective],
         reference: Sequence[float],
-        preset: str = "default",
-        method: str | Method | None = None,
-        settings: Mapping[str, Any] | None = None,
         metrics: Mapping[str, Metric] | None = None,
-        targets: Sequence[str] = (),
-        rays_per_batch: int | None = None,
         rays: Rays = 25,
-        ranks: Ranks = "differ",
         train_dataset: Any = None,
         eval_dataset: Any = None,
         data_collator: Any = None,
@@ -99,18 +92,9 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         callbacks: list[Any] | None = None,
         compute_metrics: Callable[[Any], dict[str, float]] | None = None,
         optimizers: tuple[Any, Any] = (None, None),
+        **options: Unpack[LoopOptions],
     ) -> None:
-        self.weighting = LossWeighting(
-            model,
-            objectives,
-            preset=preset,
-            method=method,
-            settings=settings,
-            targets=targets,
-            rays_per_batch=rays_per_batch,
-            ranks=ranks,
-            seed=args.seed,
-        )
+        self.weighting = LossWeighting(model, objectives, seed=args.seed, **options)
         self._evaluator = FrontEvaluator(self.weighting.objectives, reference, metrics, rays)
         self._front: Front
         self._tallies: Tallies = {}

@@ -8,7 +8,7 @@ import importlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 import numpy as np
 import torch
@@ -40,6 +40,17 @@ from paretocosmos.training.loss_scales import compute_pulls
 from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 
 Ranks = Literal["differ", "agree"]
+
+
+class LoopOptions(TypedDict, total=False):
+    """The options of `LossWeighting` that both loops take, each documented there."""
+
+    preset: str
+    method: str | Method | None
+    settings: Mapping[str, Any] | None
+    targets: Sequence[str]
+    rays_per_batch: int | None
+    ranks: Ranks
 
 
 def import_base(package: str, name: str, purpose: str) -> Any:
@@ -222,13 +233,13 @@ class LossWeighting:
         model: nn.Module,
         objectives: Sequence[Objective],
         *,
-        preset: str,
-        method: str | Method | None,
-        settings: Mapping[str, Any] | None,
-        targets: Sequence[str],
-        rays_per_batch: int | None,
-        ranks: Ranks,
-        seed: int,
+        preset: str = "default",
+        method: str | Method | None = None,
+        settings: Mapping[str, Any] | None = None,
+        targets: Sequence[str] = (),
+        rays_per_batch: int | None = None,
+        ranks: Ranks = "differ",
+        seed: int = 1,
     ) -> None:
         self.objectives = check_objectives(objectives)
         self.method = build_method(method, settings, self.objectives, preset)
@@ -240,12 +251,8 @@ class LossWeighting:
         if type(seed) is not int or seed < 0:
             raise ConfigurationError(f"`seed` must be a whole number of at least 0, found {seed!r}")
         self.targets = collect_target_names(self.objectives, targets)
-        self.preset, self.rays_per_batch, self.ranks, self.seed = (
-            preset,
-            rays_per_batch,
-            ranks,
-            seed,
-        )
+        self.preset, self.rays_per_batch = preset, rays_per_batch
+        self.ranks, self.seed = ranks, seed
         defaults = get_loop_settings(preset, self.objectives)
         self.training = Training(
             **split_settings(defaults, {"training": Training}, lenient=True)["training"]

@@ -170,20 +170,24 @@ def _iter_parts(module: nn.Module) -> Iterator[nn.Module]:
             yield from _iter_parts(submodule)
 
 
+# Layers with the attribute that is the number of channels that they give.
+CHANNELS: tuple[tuple[Any, str], ...] = (
+    (nn.Linear, "out_features"),
+    (Convolution, "out_channels"),
+    (BatchOrInstanceNorm, "num_features"),
+    (nn.GroupNorm, "num_channels"),
+    (nn.Embedding | nn.EmbeddingBag, "embedding_dim"),
+    (nn.RNNCellBase, "hidden_size"),
+)
+
+
 def count_channels(layer: nn.Module) -> int | None:
     """Return the number of channels that a layer gives, if it is known."""
-    if isinstance(layer, nn.Linear):
-        return layer.out_features
-    if isinstance(layer, Convolution):
-        return layer.out_channels
-    if isinstance(layer, BatchOrInstanceNorm):
-        return layer.num_features
-    if isinstance(layer, nn.GroupNorm):
-        return layer.num_channels
+    for kind, attribute in CHANNELS:
+        if isinstance(layer, kind):
+            return int(getattr(layer, attribute))
     if isinstance(layer, nn.LayerNorm | nn.RMSNorm):
         return layer.normalized_shape[-1]
-    if isinstance(layer, nn.Embedding | nn.EmbeddingBag):
-        return layer.embedding_dim
     if is_conv1d(layer):
         conv1d: Any = layer
         return int(conv1d.nf)
@@ -191,8 +195,6 @@ def count_channels(layer: nn.Module) -> int | None:
         rnn: Any = layer
         width: int = getattr(rnn, "proj_size", 0) or rnn.hidden_size
         return 2 * width if rnn.bidirectional else width
-    if isinstance(layer, nn.RNNCellBase):
-        return layer.hidden_size
     # quantized layers and those of other libraries that are called alike
     out_features = getattr(layer, "out_features", None)
     if isinstance(out_features, int):

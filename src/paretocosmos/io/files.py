@@ -26,7 +26,6 @@ LOCK = ".lock"
 # some twenty times as much memory as text.
 LARGEST = 32 * 1024 * 1024
 DEEPEST = 32
-LONGEST = 100  # digits of a number
 
 WAY_OUT = (
     "what was saved before is intact: make room or choose another folder, then continue with "
@@ -207,7 +206,6 @@ def parse_json(text: str) -> object:
     """Parse JSON; raise a `ValueError` or a `RecursionError` for anything that cannot be used."""
     content = json.loads(
         text,
-        parse_int=_parse_int,
         parse_float=_parse_float,
         # NaN and infinities, which JSON lacks
         parse_constant=_parse_float,
@@ -230,16 +228,10 @@ def check_depth(content: object) -> None:
     raise ValueError(f"it is nested more than {DEEPEST} deep")
 
 
-def _parse_int(digits: str) -> int:
-    # the time that Python takes for a number grows with the square of its digits
-    if len(digits) > LONGEST:
-        raise ValueError(f"it has a number of {len(digits)} digits")
-    return int(digits)
-
-
 def _parse_float(digits: str) -> float:
-    if len(digits) > LONGEST or not math.isfinite(float(digits)):
-        raise ValueError(f"it has a number that JSON lacks or that is too long, {digits[:20]}")
+    # NaN and infinities are words that Python writes, but not JSON
+    if not math.isfinite(float(digits)):
+        raise ValueError(f"it has {digits[:20]}, which is too large or not JSON")
     return float(digits)
 
 

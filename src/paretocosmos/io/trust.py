@@ -53,10 +53,12 @@ def check_names(
     # collected, so that the caller can allow all of them at once
     refused = []
     for kind, name in named:
-        if not _is_name(name):  # which goes into a sentence, and into a command to copy
+        module, _, thing = name.partition(":")
+        is_name = len(name) <= LONGEST and thing.isprintable()
+        # it goes into a sentence, and into a command to copy
+        if not (is_name and all(map(str.isidentifier, module.split(".")))):
             raise RunError(f"`{file}` is damaged: {ascii(name)[:60]} is not a valid name")
         if ":" in name:
-            module = name.partition(":")[0]
             # with the dot: who trusts `foo` does not trust `foobar`
             is_trusted = any(f"{module}.".startswith(f"{prefix}.") for prefix in trust)
             # the long name of a registered class or function, or an adapted library; no other
@@ -79,9 +81,3 @@ def check_names(
         )
         error.packages = packages
         raise error
-
-
-def _is_name(name: str) -> bool:
-    module, _, thing = name.partition(":")
-    parts = module.split(".")
-    return len(name) <= LONGEST and thing.isprintable() and all(p.isidentifier() for p in parts)

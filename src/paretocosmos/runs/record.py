@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -271,17 +271,14 @@ def _get_key(spec: Mapping[str, Any] | None) -> object:
     if spec is None:
         return None
     module, _, name = str(spec["name"]).rpartition(":")
+    defaults = {}
+    # the defaults of settings, which may be newer than a record; nothing is imported because a file
+    # names it
+    if spec["name"] in registry.names("objectives"):
+        parameters = registry.parameters(registry.find("objectives", spec["name"]))
+        defaults = {key: p.default for key, p in parameters.items() if p.default is not p.empty}
     # by its class, not by its module; whether it is built in counts, though
-    return bool(module), name, _get_defaults(spec["name"]) | spec["settings"]
-
-
-def _get_defaults(name: str) -> dict[str, Any]:
-    """Return the defaults of an objective's settings, which may be newer than a record."""
-    if name not in registry.names("objectives"):  # nothing is imported because a file names it
-        return {}
-    parameters = registry.parameters(registry.find("objectives", name))
-    defaults = {key: p.default for key, p in parameters.items() if p.default is not p.empty}
-    return dict(to_json_value(defaults, _describe_value))
+    return bool(module), name, to_json_value(defaults, _describe_value) | spec["settings"]
 
 
 def _format_spec(spec: Mapping[str, Any] | None) -> str:
@@ -347,16 +344,10 @@ def _restore_objectives(
     if not differences:
         return problem
     specs = [Spec(**spec) for spec in record["objective_specs"]]
-    removed = _list_unknown_settings(specs)
-    if removed:
-        raise RunError(
-            f"`{folder}` was trained on objectives that changed since: this version has no "
-            f"{removed} ({'; '.join(differences)}): train again, or evaluate it with the "
-            f"version that wrote it, {record['version']}"
-        )
     # only objectives of this package: others are code that the folder may not name
     if {spec.name for spec in specs} <= {*registry.names("objectives")}:
-        with suppress(ConfigurationError):
+        # a setting that this version does not have is a KeyError
+        with suppress(ConfigurationError, KeyError):
             # a caller of `fit` may have changed a setting of an objective that the problem has
             objectives = tuple(rebuild_objective(spec) for spec in specs)
             rebuilt = dataclasses.replace(problem, objectives=objectives)
@@ -389,18 +380,6 @@ def _check_names(folder: Path, problem: Problem) -> None:
                 ) from error
             except (RuntimeError, TypeError, ValueError):
                 pass  # two samples may lack a group, which the whole data has
-
-
-def _list_unknown_settings(specs: Sequence[Spec]) -> str:
-    """List settings in a record that objectives of this version do not have."""
-    builtin = {*registry.names("objectives")}
-    return ", ".join(
-        f"`{key}` of `{spec.name}`"
-        for spec in specs
-        if spec.name in builtin
-        for key in spec.settings
-        if key not in registry.parameters(registry.find("objectives", spec.name))
-    )
 
 
 def rebuild_objective(spec: Spec) -> Objective:

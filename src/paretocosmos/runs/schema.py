@@ -58,11 +58,6 @@ def _check_spec_keys(spec: object) -> object:
     return spec
 
 
-def _name_outputs(outputs: object) -> object:
-    # a single output without a name is a number in files
-    return outputs if isinstance(outputs, dict) else {"all": outputs}
-
-
 def _check_file_names(files: dict[str, str]) -> dict[str, str]:
     if not files.keys() <= {*FILES}:
         raise ValueError(f"hashes of {', '.join(FILES)}, found {shorten(list(files))}")
@@ -170,7 +165,11 @@ class _Record(Model):
     objectives: Size
     names: NonEmpty[str]
     input_shape: Shape
-    outputs: Annotated[ByName[Size], BeforeValidator(_name_outputs)]
+    outputs: Annotated[
+        ByName[Size],
+        # a single output without a name is a number in files
+        BeforeValidator(lambda outputs: outputs if isinstance(outputs, dict) else {"all": outputs}),
+    ]
     fixed_rays: Annotated[list[NonEmpty[Share]], Networks] | None
     parameters: Large
     caveats: Some[str]

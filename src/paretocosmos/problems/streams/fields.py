@@ -150,7 +150,10 @@ class Fields:
             f"{self.where} must yield tensors, found {type(value).__name__} in `{key}`: convert it "
             'in the dataset (`with_format("torch")` of Hugging Face\'s) or in `collate`'
         )
-        if _nests_tensors(value):  # torch collates lists by their places, not by samples
+        innermost = value
+        while isinstance(innermost, list | tuple) and innermost:
+            innermost = innermost[0]
+        if isinstance(innermost, Tensor):  # torch collates lists by their places, not by samples
             raise refusal
         try:
             return torch.as_tensor(value)
@@ -168,13 +171,6 @@ class Fields:
                 f"{self.where} must yield batches whose parts have the same first axis (the "
                 f"samples), found {described}"
             )
-
-
-def _nests_tensors(value: object) -> bool:
-    """Return True for lists of tensors, however deeply nested."""
-    while isinstance(value, list | tuple) and value:
-        value = value[0]
-    return isinstance(value, Tensor)
 
 
 def _quote(names: Mapping[Key, Any] | Sequence[str]) -> str:

@@ -104,11 +104,3 @@ def count_before(samples: int, count: int, rank: int) -> int:
     """Count the samples of the processes before `rank`; the first processes have one more."""
     least, remainder = divmod(samples, count)
     return rank * least + min(rank, remainder)
-
-
-def choose_bytes_device() -> torch.device:
-    """Return the device whose tensors the process group can send: the CPU if it can."""
-    gpu_only = (
-        dist.get_backend_config().endswith("nccl") and "gloo" not in dist.get_backend_config()
-    )
-    return torch.device("cuda", torch.cuda.current_device()) if gpu_only else torch.device("cpu")

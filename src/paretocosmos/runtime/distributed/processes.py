@@ -22,7 +22,6 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError, LostProcessError, ParetoCosmosError
 from paretocosmos.io.files import one_line
 from paretocosmos.runtime.distributed.messages import (
-    choose_bytes_device,
     count_before,
     gather_equal,
     gather_rows,
@@ -132,7 +131,10 @@ class Processes:
         """Return the message of every process, by rank."""
         if not self.joined:
             return [message]
-        device = choose_bytes_device()
+        # a device whose tensors the process group can send: the CPU if it can
+        backends = dist.get_backend_config()
+        only_gpu = backends.endswith("nccl") and "gloo" not in backends
+        device = torch.device("cuda", torch.cuda.current_device()) if only_gpu else "cpu"
         # the lengths first, since only tensors of one shape can be gathered
         sizes = gather_equal(torch.tensor([len(message)], device=device), self.count)
         longest = int(max(sizes))
@@ -229,12 +231,7 @@ def _init_process_group(device: str) -> None:
             f"({one_line(error)}): start them all with torchrun, with the same --rdzv-endpoint"
         ) from error
     # only a group made here is ended here; torch warns of one that is left open
-    atexit.register(_destroy_process_group)
-
-
-def _destroy_process_group() -> None:
-    if dist.is_initialized():
-        dist.destroy_process_group()
+    atexit.register(lambda: dist.is_initialized() and dist.destroy_process_group())
 
 
 def _mark_shared(error: ParetoCosmosError) -> ParetoCosmosError:

@@ -119,7 +119,7 @@ def test_a_problem_with_others_is_refused_wherever_it_is_handed_over(trained: Tr
         ([{"name": "os:system", "settings": {"command": "ls"}}] * 2, "cannot rebuild"),
         (
             [{"name": "gaussian_well", "settings": {"wrong": 1}}] * 2,
-            "no `wrong` of `gaussian_well`",
+            r"gaussian_well\(wrong=1\) there",
         ),
     ],
     ids=["text", "half", "code", "settings"],

@@ -51,6 +51,7 @@ GOOD: dict[str, Words] = {
     "export": ("export", RUN),
     "explore": ("explore", RUN, "--no-open"),
     "compare": ("compare", "toy_convex", "--epochs", "1", "--methods", "cosmos"),
+    "sweep": ("sweep", "toy_convex", "--epochs", "1", "--grid", "penalty=1 2"),
     "reproduce": ("reproduce", "intuition", "--only", "linear", "--epochs", "1"),
     "report": ("report", "table_1", "--out", f"{GROUND}/empty_folder"),
     "serve": ("serve", RUN, "--port", "0"),
@@ -158,6 +159,9 @@ BAD: dict[str, Words] = {
         *("nan", "inf", "0", "-1", "1,2,3", "1e400", "1e-400"),
     ),
     "method": NO_NAME,
+    "grid": ("", " ", "=", "penalty", "penalty=", "unknown=1 2", LONG),
+    "samples": (*NO_WHOLE, *HUGE, "0"),
+    "measure": NO_NAME,
     "methods": (*NO_NAME, ",", "cosmos,unknown", "cosmos,cosmos"),
     "backbone": (*NO_NAME, "lenet", "resnet18"),
     "conditioning": (*NO_NAME, "none", "transposed_conv"),
@@ -251,7 +255,7 @@ OF_TABLES = (
 NOT_BAD = {
     # of its own kind in that command
     ("report", "out"),
-    *((name, "cluster") for name in ("train", "compare", "reproduce")),
+    *((name, "cluster") for name in ("train", "compare", "sweep", "reproduce")),
     # a place may have data where another has none; refused only by what reads data
     *((name, "data") for name in ("evaluate", "choose", "explore", "serve", "reproduce")),
     # refused only beside a file to read

@@ -178,6 +178,6 @@ def _lasting(value: Any, passing: tuple[str, ...]) -> Any:
     if isinstance(value, list):
         return [_lasting(one, passing) for one in value]
     if isinstance(value, dict):
-        kept = {k: v for k, v in value.items() if not k.startswith("seconds") and k not in passing}
+        kept = {k: v for k, v in value.items() if "seconds" not in k and k not in passing}
         return {key: _lasting(one, passing) for key, one in kept.items()}
     return value

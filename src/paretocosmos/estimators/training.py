@@ -4,7 +4,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ from paretocosmos.evaluation.samples import map_batch
 from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto import Front
-from paretocosmos.problems import Problem, Split, check_split
+from paretocosmos.problems import InMemoryProblem, Problem, Split
 from paretocosmos.problems.tables import (
     Codes,
     Grouping,
@@ -66,15 +66,10 @@ NOT_KEPT = ("files", "sha256", "metrics", "by_objective")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RowsProblem(Problem):
+class RowsProblem(InMemoryProblem):
     """Rows in memory with several targets."""
 
     tabular: ClassVar[bool] = True
-
-    splits: Mapping[Split, Batch] = field(repr=False)
-
-    def split(self, name: Split) -> Batch:
-        return self.splits[check_split(name)]
 
 
 def build_problem(

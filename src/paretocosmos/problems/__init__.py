@@ -12,6 +12,7 @@ from paretocosmos.io.progress import status
 from paretocosmos.problems.base import (
     HELD,
     SPLITS,
+    InMemoryProblem,
     Problem,
     Protocol,
     Source,
@@ -33,6 +34,7 @@ __all__ = [
     "HELD",
     "REGISTRY",
     "SPLITS",
+    "InMemoryProblem",
     "Problem",
     "Protocol",
     "Source",

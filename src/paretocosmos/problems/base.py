@@ -238,6 +238,22 @@ class Problem(ABC):
         return PAPER_SCORE_BATCH if self.protocol == "paper" else None
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InMemoryProblem(Problem):
+    """A problem whose splits are in memory.
+
+    Attributes:
+        splits: train, val and test.
+    """
+
+    # no repr: it would print the samples
+    splits: Mapping[Split, Batch] = field(repr=False)
+
+    def split(self, name: Split) -> Batch:
+        check_split(name)
+        return self.splits[name]
+
+
 def check_protocol(protocol: str) -> None:
     """Raise for an unknown protocol."""
     if protocol not in get_args(Protocol):

@@ -13,7 +13,7 @@ from paretocosmos.objectives import GaussianWell, MeanSquaredError, Objective
 from paretocosmos.objectives.base import pick, weighted_mean, weighted_sums
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.rays import Rays, as_rays
-from paretocosmos.problems.base import Problem, Protocol, Split, check_split
+from paretocosmos.problems.base import InMemoryProblem, Protocol, Split
 from paretocosmos.types import Batch, Measure, Outputs, Targets
 
 # Constant inputs, which say nothing: the ray is all that a network can learn from.
@@ -102,18 +102,8 @@ class FunctionValue(Objective):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ConstantProblem(Problem):
-    """A problem whose inputs are constant, so that answers depend on the ray alone.
-
-    Attributes:
-        splits: train, val and test.
-    """
-
-    splits: Mapping[Split, Batch] = field(repr=False)
-
-    def split(self, name: Split) -> Batch:
-        check_split(name)
-        return self.splits[name]
+class ConstantProblem(InMemoryProblem):
+    """A problem whose inputs are constant, so that answers depend on the ray alone."""
 
     def _make_front(self, rays: Array, values: Array) -> Front:
         return Front(

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -16,11 +16,9 @@ from paretocosmos.io.files import VARIABLE, get_cache_folder, list_data_folders
 from paretocosmos.objectives import CrossEntropy, accuracy
 from paretocosmos.problems.base import (
     SPLITS,
-    Problem,
+    InMemoryProblem,
     Protocol,
-    Split,
     Wording,
-    check_split,
 )
 from paretocosmos.problems.images.composites import (
     RULES,
@@ -71,25 +69,18 @@ CAVEATS: dict[RuleName, str] = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ImageProblem(Problem):
+class ImageProblem(InMemoryProblem):
     """Images kept as bytes ``[B, C, H, W]``; `prepare` gives floats, from 0 to 1 by default.
 
     Attributes:
-        splits: train, val and test.
         images: what the images are, in words.
         sha256: the checksum of the images and labels, to compare runs by.
         pixels: what `prepare` makes of a byte.
     """
 
-    # no repr: it would print the pixels
-    splits: Mapping[Split, Batch] = field(repr=False)
     images: str
     sha256: str
     pixels: Pixels = "0..1"
-
-    def split(self, name: Split) -> Batch:
-        check_split(name)
-        return self.splits[name]
 
     def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
         def scale(pixels: Tensor) -> Tensor:

@@ -13,11 +13,9 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.problems.base import (
-    Problem,
+    InMemoryProblem,
     Protocol,
-    Split,
     Wording,
-    check_split,
 )
 from paretocosmos.problems.tables.columns import to_frame
 from paretocosmos.problems.tables.groups import Grouping, GroupUse, SmallGroups
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TabularProblem(Problem):
+class TabularProblem(InMemoryProblem):
     """A problem on a table: predict a column, and treat groups of people alike.
 
     Inputs are float32 ``[B, features]``. Targets are `label`: float32 0 or 1 for two classes, the
@@ -57,7 +55,6 @@ class TabularProblem(Problem):
     compared. A network gives one logit per row, one per class, or the number.
 
     Attributes:
-        splits: train, val and test.
         table: the fitted preprocessing, for new rows.
         target: the column that is predicted.
         answer: the kind of prediction: one class or not, one of several, or a number.
@@ -77,17 +74,11 @@ class TabularProblem(Problem):
 
     tabular: ClassVar[bool] = True
 
-    # no repr: it would print the rows
-    splits: Mapping[Split, Batch] = field(repr=False)
     table: Table = field(repr=False)
     target: str
     answer: Answer = field(default=Answer(), repr=False)
     grouping: Grouping | None = field(default=None, repr=False)
     group_use: GroupUse = "estimate"
-
-    def split(self, name: Split) -> Batch:
-        check_split(name)
-        return self.splits[name]
 
     def inputs_for(self, frame: "pd.DataFrame") -> Tensor:
         """Return a network's inputs for new rows: ``[rows, features]``."""

@@ -375,7 +375,7 @@ def test_recipes_are_found_where_they_were_begun_or_their_cells_are(tmp_path: Pa
     assert find_recipes(tmp_path, None) == []
     write_recipe(load_recipe("table_1"), tmp_path)
     names = [recipe.name for recipe in find_recipes(tmp_path, None)]
-    assert names == ["table_1", "figure_vs_sota", "figure_vs_single_task", "figure_convergence"]
+    assert names == ["table_1", "figure_convergence", "figure_vs_single_task", "figure_vs_sota"]
     write_json(tmp_path / "table_celeba.json", {})  # begun, but nothing is finished
     assert [recipe.name for recipe in find_recipes(tmp_path, None)] == names
     assert find_recipes(tmp_path, 1) == []

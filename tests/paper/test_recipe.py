@@ -106,7 +106,7 @@ def test_a_cell_of_another_preset_is_another_cell(tmp_path: Path) -> None:
     ]
     assert [cell.asked for cell in recipe.experiments][2:] == [{}, {}]
     wrong = _refusal(tmp_path, GOOD + 'preset = "papers"\n')
-    assert "unknown preset `papers`; did you mean `paper`?" in wrong, wrong
+    assert "`grid[0].preset` must be `paper` or `default`, found 'papers'" in wrong, wrong
 
 
 def test_pareto_mtl_on_images_comes_last() -> None:
@@ -135,11 +135,6 @@ def test_figures_are_drawn_from_the_cells_of_the_tables() -> None:
     assert set(_names("figure_celeba")) <= set(_names("table_celeba"))
     # the fronts, without what is no front
     assert table - set(_names("figure_vs_sota")) == {n for n in table if "single_task" in n}
-
-
-def test_celeba_is_trained_once() -> None:
-    for name in ("table_celeba", "celeba_objectives", "figure_celeba"):
-        assert {cell.seeds for cell in load_recipe(name).experiments} == {(1,)}
 
 
 # ---------------------------------------------------------------- cells
@@ -221,43 +216,38 @@ def test_only_problems_methods_and_protocols() -> None:
 # ---------------------------------------------------------------- mistakes
 
 
-def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
-    text = """\
+def test_all_mistakes_of_a_kind_are_told_at_once(tmp_path: Path) -> None:
+    form = """\
 title = "Toys"
 sektion = "nowhere"
 shows = "front"
 seeds = [1, 1]
 
 [[grid]]
-problems = [
-    "toy_convex",
-    "adlut",
-]
-methods = ["cosmos", "liner"]
-seeds = "all"
-settings.rayz = 5
-
-[[grid]]
 problems = ["toy_convex"]
 methods = ["cosmos"]
-
-[grid.settings]
-penalti = 0.1
-
-[grid.vary]
-alpha = [0.5, -1]
+seeds = "all"
 """
-    said = _refusal(tmp_path, text)
-    assert said.startswith(f"`{tmp_path / 'mine.toml'}` has 10 mistakes: ")
+    said = _refusal(tmp_path, form)
+    assert said.startswith(f"`{tmp_path / 'mine.toml'}` has 5 mistakes: ")
     for wanted in (
         r"`section` is missing; ",
         r"unknown key `sektion`; did you mean `section`\? known: grid, ",
         r"`shows`: unknown value `front`; did you mean `fronts`\?",
         r"`seeds`: each entry once, found `1` 2 times; ",
-        r"`grid\[0\].seeds` must be a list, found 'all'; ",
+        r"`grid\[0\].seeds` must be a list, found 'all'",
+    ):
+        assert re.search(wanted, said), (wanted, said)
+    names = GOOD.replace('["toy_convex"]', '["toy_convex", "adlut"]').replace("linear", "liner")
+    said = _refusal(
+        tmp_path,
+        f'{names}\n[[grid]]\nproblems = ["toy_convex"]\nmethods = ["cosmos"]\n'
+        "settings.penalti = 0.1\nvary.alpha = [0.5, -1]\n",
+    )
+    for wanted in (
+        " has 4 mistakes: ",
         r"`grid\[0\].problems`: unknown problem `adlut`; did you mean `adult`\?",
         r"`grid\[0\].methods`: unknown method `liner`; did you mean `linear`\?",
-        r"`grid\[0\].settings.rayz` of `cosmos` on `toy_convex`: unknown setting `rayz`; did you ",
         r"`grid\[1\].settings.penalti` of `cosmos` on `toy_convex`: unknown setting `penalti`; did",
         r"`grid\[1\].vary.alpha` of `cosmos` on `toy_convex`: `alpha` .*-1",
     ):
@@ -277,9 +267,8 @@ OF = "of `cosmos` on `toy_convex`: "
         (("[1, 2]", "[]"), r"`seeds` must have at least 1 entries, found \[\]"),
         (("[1, 2]", "[-1]"), r"`seeds\[0\]` must be at least 0, found -1"),
         (("[1, 2]", "[true]"), r"`seeds\[0\]` must be a whole number, found True"),
-        (("[1, 2]", f"[0x{'f' * 9999}]"), r"`seeds\[0\]` must be at most .* thousands of digits"),
         (('"Toys"', "7"), "`title` must be text, found 7"),
-        (('"Toys"', '" "'), "`title`: a text, found ' '"),
+        (('"Toys"', '" "'), "`title` is invalid .*found ' '"),
         (('"fronts"', '" "'), "`shows`: unknown value ` `; known: "),
         (
             ('["toy_convex"]', '"toy_convex"'),
@@ -295,7 +284,7 @@ OF = "of `cosmos` on `toy_convex`: "
             ('"linear"', f'"{"x" * 999}"'),
             r"`grid\[0\].methods\[1\]` must have at most 200 characters",
         ),
-        (("methods", 'protocols = ["papr"]\nmethods'), r"`.*protocols\[0\]`: .*mean `paper`"),
+        (("methods", 'protocols = ["papr"]\nmethods'), r"`.*protocols\[0\]` must be `paper` or"),
         (("methods", "vary = 3\nmethods"), r"`grid\[0\].vary` must be a mapping, found 3"),
         (
             ("methods", "vary.penalty = 3\nmethods"),
@@ -306,10 +295,6 @@ OF = "of `cosmos` on `toy_convex`: "
             r"`grid\[0\].vary.epochs`: it is in `settings` too, leave one out",
         ),
         (("methods", "settings.epochs = 0\nmethods"), rf"{SET}.epochs` {OF}`epochs` must be at l"),
-        (
-            ("methods", f"settings.epochs = 0x{'f' * 9999}\nmethods"),
-            rf"{SET}.epochs`: a whole number has at most 64 bits",
-        ),
         (
             ("methods", 'settings.epochs = "x"\nmethods'),
             rf"{SET}.epochs` {OF}`epochs` takes int, found 'x'",
@@ -353,16 +338,15 @@ def test_a_name_of_ours_is_taken(tmp_path: Path) -> None:
 def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
     said = _refusal(tmp_path, GOOD.replace('"toy_convex"]', '"toy_convex]'))
     assert re.search(r"`.*mine.toml` is not TOML: .*line 7", said), said
-    for hostile in (f"title = {'[' * 5000}", f"{'a.' * 5000}a = 1", f"title = {'9' * 9999}"):
+    for hostile in (
+        f"title = {'[' * 5000}",
+        f"{'a.' * 5000}a = 1",
+        f"title = {'9' * 9999}",
+        f"title = 0x{'f' * 9999}",
+    ):
         said = _refusal(tmp_path, hostile)
         assert re.search(r"`.*mine.toml` is not TOML: ", said), said
         assert said.isprintable()
-
-
-def test_a_cell_belongs_to_one_grid(tmp_path: Path) -> None:
-    again = '\n[[grid]]\nproblems = ["toy_concave", "toy_convex"]\nmethods = ["linear"]\n'
-    said = _refusal(tmp_path, GOOD + again)
-    assert "`grid[1]`: `linear` on `toy_convex` is in `grid[0]` too" in said
 
 
 def test_settings_of_problem_network_and_training_are_known(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_toys_with_an_alpha_each_have_panels_of_their_own(tmp_path: Path) -> Non
     cells.append(Experiment("toy_concave", "linear"))
     found = rows(draw_only_picture(collect_experiments("intuition", cells, tmp_path)))
     assert found == [
-        [f"Convex toy: COSMOS, alpha {one['alpha']}, λ {one['penalty']:g}" for one in own],
+        [f"Convex toy: COSMOS, penalty {one['penalty']:g}, alpha {one['alpha']}" for one in own],
         ["Concave toy: Weighted sum"],
     ]
 

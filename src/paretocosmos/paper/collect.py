@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,13 +46,6 @@ ORIGIN = {
     "images": ("about", "images"),
     "weights": ("backbone", "settings", "weights"),
 }
-
-# The order of the paper; other recipes come after them.
-ORDER = (
-    *("table_1", "table_1_text", "figure_vs_sota", "figure_vs_single_task"),
-    *("figure_convergence", "figure_ablation", "figure_ablation_text", "table_celeba"),
-    *("figure_celeba", "celeba_objectives", "celeba_small", "intuition", "study_fronts"),
-)
 
 
 def collect_results(recipe: Recipe, out: Path, *, trust: Collection[str] = ()) -> RecipeResult:
@@ -114,13 +107,13 @@ def find_recipes(out: Path, epochs: int | None) -> list[Recipe]:
     return [recipe for recipe in recipes if _has_results(recipe, out)]
 
 
-def sort_recipes(names: Sequence[str]) -> list[str]:
-    """Sort names of recipes in the order of the paper.
+def sort_recipes(names: Iterable[str]) -> list[str]:
+    """Sort names of recipes: Table 1 first, whose first claim is the paper's main one.
 
     >>> sort_recipes(["mine", "intuition", "table_1"])
     ['table_1', 'intuition', 'mine']
     """
-    return [*(name for name in ORDER if name in names), *(n for n in names if n not in ORDER)]
+    return sorted(names, key=lambda name: (not name.startswith("table_1"), name))
 
 
 def _has_results(recipe: Recipe, out: Path) -> bool:

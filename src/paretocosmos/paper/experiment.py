@@ -242,21 +242,14 @@ def find_finished_seeds(
     """
     done = []
     for seed, folder in experiment.runs(options.out).items():
-        if not (folder / "run.json").exists():
+        record = read_finished(folder, experiment, options.trust, options if asked else None)
+        if record is None:
             continue
-        record = read_run_record(folder, experiment, options.trust)
-        mismatches = list(find_differences(record, experiment, options if asked else None))
         # images are composed from a seed: other source files give other images without notice
         checksum, key = (record.get("about") or {}).get("sha256"), _images_key(record)
         if checksum is not None and images.setdefault(key, checksum) != checksum:
-            mismatches.append(f"images: sha256 {checksum} there, {images[key]} elsewhere")
-        if mismatches:
-            raise RunError(
-                f"`{folder}` holds a run with other settings than this recipe "
-                f"({'; '.join(mismatches)}): choose another `out`, or remove that folder"
-            ).with_hint({"out": None})
-        if record["status"] == "finished":
-            done.append(seed)
+            raise _refuse(folder, [f"images: sha256 {checksum} there, {images[key]} elsewhere"])
+        done.append(seed)
     return done
 
 
@@ -274,13 +267,8 @@ def read_finished_runs(
     problem = None
     for seed, folder in experiment.runs(out).items():
         try:
-            if not (folder / "run.json").exists():
-                continue
-            record = read_run_record(folder, experiment, trust)
-            mismatches = "; ".join(find_differences(record, experiment))
-            if mismatches:
-                problem = f"`{folder}` holds a run with other settings ({mismatches})"
-            elif record["status"] == "finished":
+            record = read_finished(folder, experiment, trust)
+            if record is not None:
                 test, val = (Front.from_dict(read_json(folder / name)) for name in FRONTS)
                 runs[seed] = FinishedRun(record, test, val)
         except UntrustedError:
@@ -298,12 +286,22 @@ def _images_key(record: Record) -> str:
     return json.dumps([problem["name"], relevant])
 
 
-def read_run_record(
+def read_finished(
     folder: Path,
     experiment: Experiment,
     trust: Collection[str],
-) -> Record:
-    """Read the record of a run, and check the digests of its fronts."""
+    options: ReproduceOptions | None = None,
+) -> Record | None:
+    """Read the record of a finished run, `None` where there is none; raise if it is another's.
+
+    Args:
+        folder: the run's, whose fronts are checked by their digests.
+        experiment: what it should be a run of.
+        trust: packages whose code it may name.
+        options: the device and the precision it must have, if any.
+    """
+    if not (folder / "run.json").exists():
+        return None
     try:
         allowed = (*trust, *modules_of([experiment.problem, experiment.method]))
         record = read_record(folder, trust=allowed)
@@ -313,19 +311,23 @@ def read_run_record(
         raise
     except RunError as error:
         raise RunError(f"{error}; remove `{folder}` and start again to train it again") from error
-    return record
+    mismatches = list(_find_differences(record, experiment, options))
+    if mismatches:
+        raise _refuse(folder, mismatches)
+    return record if record["status"] == "finished" else None
 
 
-def find_differences(
-    record: Record, experiment: Experiment, options: ReproduceOptions | None = None
+def _refuse(folder: Path, mismatches: Sequence[str]) -> RunError:
+    return RunError(
+        f"`{folder}` holds a run with other settings than this recipe ({'; '.join(mismatches)}): "
+        "choose another `out`, or remove that folder"
+    ).with_hint({"out": None})
+
+
+def _find_differences(
+    record: Record, experiment: Experiment, options: ReproduceOptions | None
 ) -> Iterator[str]:
-    """Yield how a run differs from what the experiment asks for; its data need not be there.
-
-    Args:
-        record: the run's.
-        experiment: the experiment.
-        options: the device and the precision it must have, if any.
-    """
+    """Yield how a run differs from what the experiment asks for; its data need not be there."""
     facts: list[tuple[str, Any, Any]] = [
         ("problem", (record["problem"] or {}).get("name"), experiment.problem),
         ("method", record.get("label"), experiment.method),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from paretocosmos.config.settings import get_paper_settings
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.files import user_path
-from paretocosmos.io.schema import MOST, PROTOCOLS
+from paretocosmos.io.schema import MOST
 from paretocosmos.paper.published import format_value, get_paper_row, get_problem_defaults
 
 if TYPE_CHECKING:
@@ -170,25 +170,21 @@ class Recipe:
 
         Names of one kind are alternatives; of several kinds, an experiment must fit all.
         """
-        names_by_kind = {"problem": self.problems, "method": self.methods}
-        names_by_kind["protocol"] = tuple(
-            p for p in PROTOCOLS if any(e.protocol == p for e in self.experiments)
-        )
-        choices = [name for choices in names_by_kind.values() for name in choices]
-        mistakes = [name for name in names if name not in choices]
-        if mistakes:
-            # all mistakes in one answer, as in a recipe's file
-            sentences = (str(unknown("problem or method", name, choices)) for name in mistakes)
-            raise ConfigurationError("; ".join(sentences))
-        # a kind of which nothing is named is not restricted
-        wanted = {
-            k: {*names} & {*choices}
-            for k, choices in names_by_kind.items()
-            if {*names} & {*choices}
+        selected = self.experiments
+        for kind in ("problem", "method", "protocol"):
+            # a kind of which nothing is named is not restricted
+            wanted = {*names} & {getattr(experiment, kind) for experiment in self.experiments}
+            if wanted:
+                selected = tuple(e for e in selected if getattr(e, kind) in wanted)
+        choices = {
+            name for e in self.experiments for name in (e.problem, e.method, e.protocol) if name
         }
-        selected = tuple(
-            e for e in self.experiments if all(getattr(e, k) in wanted[k] for k in wanted)
-        )
+        # all mistakes in one answer, as in a recipe's file
+        mistakes = [
+            unknown("problem or method", n, sorted(choices)) for n in names if n not in choices
+        ]
+        if mistakes:
+            raise ConfigurationError("; ".join(map(str, mistakes)))
         if not selected:
             raise ConfigurationError(
                 f"`{self.name}` has no experiment for all of {', '.join(names)} together: "

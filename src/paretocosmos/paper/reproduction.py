@@ -193,27 +193,26 @@ class Reproduction:
 
     @property
     def seconds_left(self) -> float | None:
-        """An estimate from the times of similar experiments; `None` while there are none.
-
-        Similar is the same method on the same problem, else the same method, the same problem, any.
-        """
+        """An estimate from experiments of the same method, else all; `None` while none ended."""
         running, waiting = self.select("running"), self.select("waiting")
         took = [
-            (status.experiment, status.session_seconds)
+            (status.experiment.method, status.session_seconds)
             for status in self.statuses.values()
             if status.session_seconds > 0
         ]
-        remaining = []
+        remaining, guesses = [], list[float]()
         for status in running:
             if status.progress is not None and status.began is not None:
                 remaining.append(status.progress.seconds_left)
                 # one that runs is an example for those that wait, long before it ends
                 total = time.monotonic() - status.began + status.progress.seconds_left
-                took.append((status.experiment, total))
+                took.append((status.experiment.method, total))
         if not took:
             return None if waiting or running else 0.0
-        unknown = [*(status for status in running if status.progress is None), *waiting]
-        guesses = [_guess_seconds(status.experiment, took) for status in unknown]
+        for status in (*(status for status in running if status.progress is None), *waiting):
+            # methods differ more in time than problems do
+            alike = [seconds for method, seconds in took if method == status.experiment.method]
+            guesses.append(fmean(alike or [seconds for _, seconds in took]))
         # experiments run side by side, and the longest of them is not shortened by that
         return max([(sum(remaining) + sum(guesses)) / max(1, len(running)), *remaining])
 
@@ -269,15 +268,6 @@ def _save_status(status: ExperimentStatus, out: Path) -> None:
     keys = ("problem", "protocol", "method", "settings", "error", "seconds", "share")
     content = {key: value for key, value in status.to_dict().items() if key in keys}
     write_json(folder / CELL, content | {"rehearsal": status.experiment.epochs})
-
-
-def _guess_seconds(experiment: Experiment, took: Sequence[tuple[Experiment, float]]) -> float:
-    """Guess what an experiment takes from the most similar ones."""
-    method = [s for e, s in took if e.method == experiment.method]
-    problem = [s for e, s in took if e.problem == experiment.problem]
-    both = [s for e, s in took if (e.problem, e.method) == (experiment.problem, experiment.method)]
-    # methods differ more in time than problems do, so the same method is the better guide
-    return fmean(both or method or problem or [s for _, s in took])
 
 
 def _sum_by(statuses: Sequence[ExperimentStatus], key: str) -> dict[str, float]:
@@ -338,9 +328,12 @@ def reproduce(
     asked = {experiment.name for experiment in recipe.only(only)}
     precision = check_precision(precision)
     data_folder = None if data is None else str(user_path(data).absolute())
-    options = ReproduceOptions(
-        _make_folder(out), device, precision, data_folder, check_trust(trust)
-    )
+    folder = user_path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_use(folder, error) from error
+    options = ReproduceOptions(folder, device, precision, data_folder, check_trust(trust))
     reproduction = Reproduction(recipe, options.out)
     # files of a killed process
     remove_leftovers(reproduction.file.parent, of=reproduction.file.name)
@@ -419,12 +412,3 @@ def _confirm_outcome(
     except ParetoCosmosError as error:
         return replace(outcome, **describe_failure(error))
     return outcome
-
-
-def _make_folder(out: str | Path) -> Path:
-    folder = user_path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_use(folder, error) from error
-    return folder

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from paretocosmos import plotting
 from paretocosmos.paper.claims import GRID, compute_exact_front, get_front, iterate_grid
 from paretocosmos.paper.published import method_title
-from paretocosmos.paper.report.tables import Experiments, label_experiments, title_experiments
+from paretocosmos.paper.report.tables import (
+    Experiments,
+    label_experiments,
+    list_benchmarks,
+    title_benchmarks,
+    title_experiments,
+)
 from paretocosmos.paper.results import ExperimentResult, RecipeResult, title_benchmark
 from paretocosmos.pareto.front import Front
 
@@ -119,25 +125,18 @@ def _list_face_figures(experiments: Experiments) -> Drawable:
 
 
 def _list_intuition_figures(experiments: Experiments) -> Drawable:
-    """Draw a row per toy problem, a panel per method and penalty."""
+    """Draw a row per toy problem, a panel per method and its settings."""
     exact = {e.name: compute_exact_front(e.problem) for e in experiments}
-    toys = [e for e in experiments if exact[e.name] is not None]
-    labels = label_experiments(toys, aside=["penalty"])
-    several = len({labels[e.name] for e in toys if "penalty" in e.varied}) > 1
-    # sorting by first appearance puts the panels of one problem in one row
-    order = list(dict.fromkeys(e.benchmark for e in toys))
+    order = list_benchmarks(experiments)
+    labels = label_experiments(experiments)
+    titles = title_benchmarks(order)
     panels, rows = {}, {}
-    for e in sorted(toys, key=lambda e: order.index(e.benchmark)):
-        penalty, front = e.varied.get("penalty"), exact[e.name]
-        # for the type checker: `toys` has only these
-        assert front is not None
-        # the penalty tells panels of COSMOS apart, unless other settings differ as well
-        parts = [labels[e.name]] if penalty is None or several else []
-        parts += [] if penalty is None else [f"λ {penalty:g}"]
-        row = title_benchmark(e.benchmark, protocol=len(order) > len({k[:2] for k in order}))
-        title = f"{row}: {', '.join(parts)}"
-        panels[title] = plotting.Known(get_front(e), front.values)
-        rows[title] = row
+    for e in sorted(experiments, key=lambda e: order.index(e.benchmark)):
+        front = exact[e.name]
+        if front is not None:
+            title = f"{titles[e.benchmark]}: {labels[e.name]}"
+            panels[title] = plotting.Known(get_front(e), front.values)
+            rows[title] = titles[e.benchmark]
     if panels:
         caption = "what a weighted sum finds, and what the penalty λ of COSMOS does"
         yield caption, partial(plotting.intuition_figure, panels, rows=rows)

@@ -90,39 +90,24 @@ def _create_environment() -> jinja2.Environment:
         autoescape=True,
         finalize=escape_markdown,
     )
+    # `format_spread` becomes the filter `spread`, and so on
     environment.filters |= {
-        "spread": formatting.format_spread,
-        "difference": formatting.format_difference,
-        "printed": formatting.format_printed,
-        "ratio": formatting.format_ratio,
-        "duration": formatting.format_duration,
-        "thousands": formatting.format_thousands,
-        "rate": formatting.format_rate,
+        name.removeprefix("format_"): function
+        for name, function in vars(formatting).items()
+        if name.startswith("format_")
+    }
+    environment.filters |= {
         # `Markup`, so that what is in backticks is not escaped
         "code": lambda name: Markup(f"`{name}`"),
         "mark_in": lambda sentence, notes: notes.mark(sentence),
     }
     environment.globals |= {
         "NONE": formatting.NONE,
-        "Footnotes": tables.Footnotes,
-        "method_title": method_title,
         "format_epochs": format_epochs,
-        **{
-            function.__name__: function
-            for function in (
-                tables.compute_exact_volume,
-                tables.describe_training,
-                tables.explain_difference,
-                tables.format_overhead,
-                tables.format_varied,
-                tables.is_among_best,
-                tables.sort_experiments,
-                tables.title_benchmarks,
-                tables.title_experiments,
-                summarize_claim,
-                title_benchmark,
-            )
-        },
+        "method_title": method_title,
+        "summarize_claim": summarize_claim,
+        "tables": tables,
+        "title_benchmark": title_benchmark,
     }
     return environment
 

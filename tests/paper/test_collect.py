@@ -24,7 +24,6 @@ from paretocosmos.paper import (
     compare_to_paper,
     find_recipes,
     get_paper_row,
-    get_published,
     judge_claims,
     load_recipe,
     read_result,
@@ -287,26 +286,6 @@ def test_one_seed_has_the_noise_of_the_papers(tmp_path: Path) -> None:
     assert not comparison.differs
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"version": "0.0.1"}, "version: '0.0.1' there"),
-        ({"label": "linear"}, "method: 'linear' there, 'cosmos' now"),
-        ({"problem": {"name": "compas", "settings": {}}}, "problem: 'compas' there, 'adult' now"),
-        ({"method": {"name": "cosmos", "settings": {"penalty": 99}}}, "method.penalty: 99 there"),
-    ],
-    ids=["version", "method", "problem", "penalty"],
-)
-def test_a_run_of_another_cell_is_told_not_counted(
-    tmp_path: Path, change: dict[str, Any], says: str
-) -> None:
-    told(ADULT, tmp_path)
-    write_run(ADULT, tmp_path, 2, **change)
-    found = collect_experiment(ADULT, tmp_path)
-    assert found.seeds == [1, 3, 4, 42]
-    assert says in str(found.error)
-
-
 def test_a_patch_release_changes_no_result(tmp_path: Path) -> None:
     major, minor, *_ = paretocosmos.__version__.split(".")
     told(ADULT, tmp_path)
@@ -315,22 +294,6 @@ def test_a_patch_release_changes_no_result(tmp_path: Path) -> None:
     found = collect_experiment(ADULT, tmp_path)
     assert found.seeds == [1, 2, 4, 42]
     assert f"version: '{major}.{int(minor) + 1}.0' there" in str(found.error)
-
-
-def test_a_run_of_before_there_was_a_rule_is_of_another_cell(tmp_path: Path) -> None:
-    cell = Experiment("multi_mnist", "cosmos", "paper", seeds=(1, 2, 3))
-    told(cell, tmp_path)
-    before = {"protocol": "paper", "data": None, "seed": 1}
-    write_run(cell, tmp_path, 1, problem={"name": "multi_mnist", "settings": before})
-    other = {"name": "multi_mnist", "settings": before | {"rule": "text"}}
-    write_run(cell, tmp_path, 2, problem=other)
-    found = collect_experiment(cell, tmp_path)
-    assert found.seeds == [3]
-    assert "problem.rule: 'text' there, 'published' now" in str(found.error)
-    shutil.rmtree(cell.runs(tmp_path)[2])
-    assert "problem.rule: None there, 'published' now" in str(
-        collect_experiment(cell, tmp_path).error
-    )
 
 
 def test_a_rehearsal_is_not_compared(tmp_path: Path) -> None:
@@ -379,21 +342,6 @@ def test_recipes_are_found_where_they_were_begun_or_their_cells_are(tmp_path: Pa
     write_json(tmp_path / "table_celeba.json", {})  # begun, but nothing is finished
     assert [recipe.name for recipe in find_recipes(tmp_path, None)] == names
     assert find_recipes(tmp_path, 1) == []
-
-
-def test_the_paper_s_seeds_are_the_recipe_s() -> None:
-    assert {cell.seeds for cell in load_recipe("table_1").experiments} == {
-        tuple(get_published()["table_1"]["seeds"])
-    }
-
-
-def test_a_front_that_was_changed_is_told_with_the_way_out(tmp_path: Path) -> None:
-    told(ADULT, tmp_path, files={"front.json": "0" * 64})
-    found = collect_experiment(ADULT, tmp_path)
-    assert found.seeds == []
-    folder = ADULT.runs(tmp_path)[42]
-    assert str(found.error).startswith(f"`{folder / 'front.json'}` is damaged or was changed")
-    assert str(found.error).endswith(f"; remove `{folder}` and start again to train it again")
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)

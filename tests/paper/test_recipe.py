@@ -45,15 +45,6 @@ def _refusal(folder: Path, text: str) -> str:
 # ---------------------------------------------------------------- those of the paper
 
 
-def test_there_is_a_recipe_for_every_table_and_figure() -> None:
-    assert set(recipe_names()) == {
-        *("table_1", "table_1_text", "table_1_small", "table_celeba", "celeba_objectives"),
-        *("celeba_small", "figure_vs_sota", "figure_vs_single_task", "figure_convergence"),
-        *("figure_ablation", "figure_ablation_text", "figure_celeba", "intuition"),
-        "study_fronts",
-    }
-
-
 @pytest.mark.parametrize("name", sorted(recipe_names()))
 def test_every_recipe_cites_its_place_and_names_each_cell_once(name: str) -> None:
     recipe = load_recipe(name)
@@ -74,30 +65,6 @@ def test_table_1_is_six_sets_by_five_methods_by_five_seeds() -> None:
     assert not any(cell.settings for cell in cells)
 
 
-def test_the_harder_draw_is_the_pairs_of_table_1_by_another_rule() -> None:
-    cells = load_recipe("table_1_text").experiments
-    runs = {(cell.problem, cell.method, seed) for cell in cells for seed in cell.seeds}
-    assert runs == set(itertools.product(PAIRS, METHODS, SEEDS))
-    assert all(cell.asked["rule"] == "text" and cell.protocol == "paper" for cell in cells)
-    (one,) = load_recipe("table_1_text").only(["multi_mnist", "cosmos"])
-    assert one.name == "multi_mnist-paper/cosmos-rule_text"
-    assert not set(_names("table_1_text")) & set(_names("table_1"))
-
-
-def test_the_study_takes_one_ingredient_away_at_a_time() -> None:
-    recipe = load_recipe("study_fronts")
-    ours = [cell for cell in recipe.experiments if cell.preset == "default"]
-    taken = {tuple(cell.settings) for cell in ours if cell.problem == "multi_mnist"}
-    assert taken == {
-        *((), ("rank",), ("weight_decay",), ("schedule", "warmup"), ("average",)),
-        *(("stratified", "rays_per_batch"), ("scale_losses",), ("calibrate",)),
-    }
-    tables = [cell for cell in recipe.experiments if cell.problem in FAIR]
-    assert {cell.settings["fairness"] for cell in tables} == {"demographic_parity"}
-    both = {cell.method for cell in ours} & {c.method for c in recipe.experiments if c not in ours}
-    assert both == {"cosmos", "linear", "phn_ls", "pareto_mtl", "mgda", "single_task"}
-
-
 def test_a_cell_of_another_preset_is_another_cell(tmp_path: Path) -> None:
     recipe = _written(tmp_path, GOOD + GOOD[GOOD.index("\n[[grid]]") :] + 'preset = "default"\n')
     assert [cell.name for cell in recipe.experiments] == [
@@ -107,13 +74,6 @@ def test_a_cell_of_another_preset_is_another_cell(tmp_path: Path) -> None:
     assert [cell.asked for cell in recipe.experiments][2:] == [{}, {}]
     wrong = _refusal(tmp_path, GOOD + 'preset = "papers"\n')
     assert "`grid[0].preset` must be `paper` or `default`, found 'papers'" in wrong, wrong
-
-
-def test_pareto_mtl_on_images_comes_last() -> None:
-    """Should time run short, these are the cells to do without."""
-    for name in ("table_1", "table_1_text", "figure_vs_sota"):
-        last = load_recipe(name).experiments[-3:]
-        assert [(cell.problem, cell.method) for cell in last] == [(p, "pareto_mtl") for p in PAIRS]
 
 
 def test_the_ablation_is_the_papers_grid() -> None:
@@ -167,13 +127,6 @@ def test_a_value_that_is_the_papers_is_no_second_cell(tmp_path: Path) -> None:
         "adult/linear": (1, 2),
         "adult/cosmos-penalty_1": (2, 3),
     }
-
-
-def test_how_a_problem_is_anyhow_is_no_second_cell(tmp_path: Path) -> None:
-    rules = "[grid.vary]\nrule = ['published', 'text']\n"
-    text = GOOD.replace('"toy_convex"', '"multi_mnist"').replace(', "linear"', "") + rules
-    names = [cell.name for cell in _written(tmp_path, text).experiments]
-    assert names == ["multi_mnist/cosmos", "multi_mnist/cosmos-rule_text"]
 
 
 def test_names_of_ones_own_are_folders() -> None:

@@ -55,14 +55,6 @@ def test_the_legend_has_every_method_with_its_hypervolume() -> None:
     assert figure.axes[0].get_xlabel() == "loss   ← smaller is better"
 
 
-def test_one_seed_has_no_deviation_and_different_numbers_are_said() -> None:
-    figure = comparison_figure({"cosmos": [make_curve()]})
-    assert read_legend(figure)[0] == f"cosmos\n{hypervolume(make_curve()):.4f}"
-    assert figure.legends[0].get_title().get_text() == "hypervolume at (2, 2)"
-    figure = comparison_figure({"cosmos": [make_curve(), make_curve(0.01)], "mgda": [make_curve()]})
-    assert figure.legends[0].get_title().get_text().endswith("deviation of up to 2 seeds")
-
-
 def test_colours_and_shapes_tell_methods_apart() -> None:
     names = [f"method {number}" for number in range(56)]
     (axes,) = comparison_figure({name: [make_curve()] for name in names}).axes

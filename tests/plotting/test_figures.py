@@ -189,21 +189,3 @@ def test_networks_for_one_objective_each_are_no_line_but_have_an_ideal_point(
             assert np.allclose(star, 0.3)
             (left, _), (bottom, _) = axes.get_xlim(), axes.get_ylim()
             assert (star > (left, bottom)).all()
-
-
-def test_rays_along_the_axes_are_seen() -> None:
-    rays = axes_of(front_figure([alone()]))["rays"]
-    ends = {tuple(np.asarray(line.get_xydata())[-1]) for line in rays.lines[:2]}
-    assert ends == {(0.0, 1.0), (1.0, 0.0)}
-    for line in rays.lines[:2]:
-        assert not line.get_clip_on()
-        assert line.get_zorder() > max(spine.get_zorder() for spine in rays.spines.values())
-
-
-def test_one_point_is_no_line() -> None:
-    figure = front_figure([made([[0.5, 0.5]], [[0.4, 0.3]], ("a", "b"), (2, 2))])
-    axes = axes_of(figure)
-    assert len(axes["front"].lines) == 0
-    (entry,) = figure.legends[0].get_lines()
-    assert entry.get_linewidth() == 0
-    assert axes["rays"].get_title(loc="left") == "ray: weight on"

@@ -128,10 +128,12 @@ def end_interrupted_recipe(out: Path) -> typer.Exit:
 
 def exit_on_failures(reproduction: "Reproduction") -> None:
     """Print why experiments failed, if any did, and exit with code 1."""
-    for name, reason in reproduction.failures.items():
-        print_error(f"{name}: {reason}{describe_trust(reproduction.untrusted.get(name, ()))}")
+    failed = reproduction.select("failed")
+    for status in failed:
+        advice = describe_trust(status.packages)
+        print_error(f"{status.experiment.name}: {status.error}{advice}")
     # after the table, so that the error is the last thing in the terminal
-    if reproduction.failures:
+    if failed:
         raise typer.Exit(1)
 
 

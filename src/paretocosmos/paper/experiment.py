@@ -104,9 +104,6 @@ def _train_seeds(
 def clean_up(experiment: Experiment, options: ReproduceOptions) -> None:
     """Remove what a killed process left of a finished experiment; its folder may be read-only."""
     folder, runs = experiment.folder(options.out), list(experiment.runs(options.out).values())
-    hidden = (path for f in (folder, *runs) if f.is_dir() for path in f.glob(".*"))
-    if next(hidden, None) is None and not any((run / "checkpoint").exists() for run in runs):
-        return
     with suppress(RunError), lock_folder(folder):
         _remove_leftovers(folder, runs)
 

@@ -119,15 +119,6 @@ class Reproduction:
         """Errors of the experiments that failed, by their names."""
         return {status.experiment.name: str(status.error) for status in self.select("failed")}
 
-    @property
-    def untrusted(self) -> dict[str, tuple[str, ...]]:
-        """Packages that experiments failed for because they are not trusted, by experiment."""
-        return {
-            status.experiment.name: status.packages
-            for status in self.select("failed")
-            if status.packages
-        }
-
     def enter(
         self,
         experiment: Experiment,

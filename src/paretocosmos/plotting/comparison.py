@@ -13,15 +13,17 @@ from paretocosmos.errors import ConfigurationError, DataError, unknown
 from paretocosmos.io.formatting import format_mean
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import ideal, ideal_hypervolume
-from paretocosmos.plotting.front import format_axes, pad_limits, select_limits
+from paretocosmos.plotting.front import pad_limits, select_limits
 from paretocosmos.plotting.style import (
     MUTED,
     Look,
+    add_pairs,
     check_same_objectives,
     compute_volume,
     create_handle,
     dominated_handle,
     draw_points,
+    format_axes,
     is_separate,
     keep_finite,
     method_look,
@@ -389,18 +391,11 @@ def _draw_pair(figure: "Figure", methods: list[Method], box: Box) -> None:
 def _draw_grid(figure: "Figure", methods: list[Method], box: Box) -> None:
     """Draw a panel per pair of objectives below the diagonal."""
     first = methods[0].fronts[0]
-    size = first.objectives - 1
-    side = min(2.2 + 2.7 * size, 14.0)
+    side = min(2.7 * first.objectives - 0.5, 14.0)
     figure.set_size_inches(side, side)
-    grid = figure.add_gridspec(size, size, wspace=0.05, hspace=0.05)
     labels = [f"{name}  (← better)" for name in objective_labels(first, 26)]
-    for row in range(size):
-        for column in range(row + 1):
-            axes = figure.add_subplot(grid[row, column], label=f"front {column} {row + 1}")
-            format_axes(axes, labels[column], labels[row + 1])
-            draw_methods(axes, methods, (column, row + 1), box)
-            # inner panels share the labels of the left column and the bottom row
-            axes.label_outer()
+    for axes, pair in add_pairs(figure, labels):
+        draw_methods(axes, methods, pair, box)
 
 
 def _draw_legend(figure: "Figure", entries: list["Line2D"], title: str, objectives: int) -> None:

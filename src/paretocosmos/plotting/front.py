@@ -20,10 +20,12 @@ from paretocosmos.plotting.style import (
     MARKS,
     MUTED,
     Mark,
+    add_pairs,
     check_same_objectives,
     compute_volume,
     dominated_handle,
     draw_points,
+    format_axes,
     is_separate,
     keep_finite,
     objective_labels,
@@ -55,7 +57,8 @@ def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
     main = figure.add_subplot(grid[:, 0], label="front")
     # The arrow points to smaller values on both axes, the turned one included.
     labels = [f"{name}   ← smaller is better" for name in objective_labels(fronts[0], 40)]
-    draw_panel(main, fronts, (0, 1), labels)
+    format_axes(main, *labels)
+    draw_panel(main, fronts, (0, 1))
     for front, mark in zip(fronts, cycle(MARKS)):
         if has_line(front):
             x, y = sort_points(front.values[front.non_dominated]).T
@@ -75,11 +78,8 @@ def has_line(front: Front) -> bool:
     return front.objectives == 2 and bool(several) and not apart
 
 
-def draw_panel(
-    axes: "Axes", fronts: list[Front], pair: tuple[int, int], labels: Sequence[str]
-) -> None:
+def draw_panel(axes: "Axes", fronts: list[Front], pair: tuple[int, int]) -> None:
     """Draw the points of all fronts in two of their objectives, as large as the panel allows."""
-    format_axes(axes, labels[pair[0]], labels[pair[1]])
     for front, mark in zip(fronts, cycle(MARKS)):
         draw_points(
             axes,
@@ -99,14 +99,6 @@ def draw_panel(
     (left, bottom), (right, top) = pad_limits(points.min(axis=0), points.max(axis=0))
     axes.set(xlim=(left, right), ylim=(bottom, top))
     _draw_reference(axes, fronts[0].reference[list(pair)])
-
-
-def format_axes(axes: "Axes", across: str, up: str) -> None:
-    """Set the grid, ticks and labels of a panel of points."""
-    axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)
-    axes.tick_params(length=0, pad=5)
-    axes.locator_params(nbins=6)
-    axes.set(xlabel=across, ylabel=up)
 
 
 def pad_limits(low: Array, high: Array) -> tuple[Array, Array]:
@@ -183,16 +175,13 @@ def draw_grid(figure: "Figure", fronts: list[Front]) -> None:
     size = fronts[0].objectives - 1
     side = min(1.8 + 2.3 * size, 14.0)
     figure.set_size_inches(side + 0.6, side)
-    grid = figure.add_gridspec(size, size, wspace=0.05, hspace=0.05)
     names = objective_labels(fronts[0], 20)
-    labels = [f"{name}  (← better)" for name in names]
-    for row in range(size):
-        for column in range(row + 1):
-            axes = figure.add_subplot(grid[row, column], label=f"front {column} {row + 1}")
-            draw_panel(axes, fronts, (column, row + 1), labels)
-            axes.label_outer()
+    for axes, pair in add_pairs(figure, [f"{name}  (← better)" for name in names]):
+        draw_panel(axes, fronts, pair)
     # the rays take the corner above the diagonal, which has no pair
     room = max(size // 2, 1)
+    grid = figure.axes[0].get_gridspec()
+    assert grid is not None  # for the type checker: these panels are in one
     draw_star(figure.add_subplot(grid[:room, size - room :], label="rays"), fronts, names)
 
 

@@ -242,6 +242,27 @@ def _font_characters() -> frozenset[int]:
 EDGE = 0.018  # how far the title begins from the left, of the width
 
 
+def add_pairs(figure: "Figure", labels: Sequence[str]) -> Iterator[tuple["Axes", tuple[int, int]]]:
+    """Add a panel for each pair of objectives below the diagonal; yield them to be drawn."""
+    size = len(labels) - 1
+    grid = figure.add_gridspec(size, size, wspace=0.05, hspace=0.05)
+    for row in range(size):
+        for column in range(row + 1):
+            axes = figure.add_subplot(grid[row, column], label=f"front {column} {row + 1}")
+            format_axes(axes, labels[column], labels[row + 1])
+            yield axes, (column, row + 1)
+            # inner panels share the labels of the left column and the bottom row
+            axes.label_outer()
+
+
+def format_axes(axes: "Axes", across: str, up: str) -> None:
+    """Set the grid, ticks and labels of a panel of points."""
+    axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)
+    axes.tick_params(length=0, pad=5)
+    axes.locator_params(nbins=6)
+    axes.set(xlabel=across, ylabel=up)
+
+
 @contextmanager
 def open_sheet(title: str) -> Iterator["Figure"]:
     """Create an empty figure of this style, which belongs to no window; draw its title last.

@@ -216,11 +216,7 @@ OF = "of `cosmos` on `toy_convex`: "
     ("change", "says"),
     [
         (("[[grid]]", "[grid]"), TABLE),
-        (("[1, 2]", "1"), "`seeds` must be a list, found 1"),
-        (("[1, 2]", "[]"), r"`seeds` must have at least 1 entries, found \[\]"),
         (("[1, 2]", "[-1]"), r"`seeds\[0\]` must be at least 0, found -1"),
-        (("[1, 2]", "[true]"), r"`seeds\[0\]` must be a whole number, found True"),
-        (('"Toys"', "7"), "`title` must be text, found 7"),
         (('"Toys"', '" "'), "`title` is invalid .*found ' '"),
         (('"fronts"', '" "'), "`shows`: unknown value ` `; known: "),
         (
@@ -238,7 +234,6 @@ OF = "of `cosmos` on `toy_convex`: "
             r"`grid\[0\].methods\[1\]` must have at most 200 characters",
         ),
         (("methods", 'protocols = ["papr"]\nmethods'), r"`.*protocols\[0\]` must be `paper` or"),
-        (("methods", "vary = 3\nmethods"), r"`grid\[0\].vary` must be a mapping, found 3"),
         (
             ("methods", "vary.penalty = 3\nmethods"),
             r"`grid\[0\].vary.penalty` must be a list, found 3",
@@ -247,7 +242,6 @@ OF = "of `cosmos` on `toy_convex`: "
             ("methods", "vary.epochs = [3]\nsettings.epochs = 4\nmethods"),
             r"`grid\[0\].vary.epochs`: it is in `settings` too, leave one out",
         ),
-        (("methods", "settings.epochs = 0\nmethods"), rf"{SET}.epochs` {OF}`epochs` must be at l"),
         (
             ("methods", 'settings.epochs = "x"\nmethods'),
             rf"{SET}.epochs` {OF}`epochs` takes int, found 'x'",

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from paretocosmos.paper.collect import find_recipes as find_recipes
     from paretocosmos.paper.collect import read_result as read_result
     from paretocosmos.paper.compare import compare_to_paper as compare_to_paper
+    from paretocosmos.paper.demo import load_demo_recipe as load_demo_recipe
+    from paretocosmos.paper.experiment import SavedStatus as SavedStatus
+    from paretocosmos.paper.experiment import read_finished as read_finished
+    from paretocosmos.paper.experiment import read_saved_status as read_saved_status
     from paretocosmos.paper.published import get_authors_result as get_authors_result
     from paretocosmos.paper.published import get_paper_row as get_paper_row
     from paretocosmos.paper.published import get_paper_tasks as get_paper_tasks
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from paretocosmos.paper.recipe import Recipe as Recipe
     from paretocosmos.paper.recipe import load_recipe as load_recipe
     from paretocosmos.paper.recipe import recipe_names as recipe_names
+    from paretocosmos.paper.recipe_file import parse_recipe as parse_recipe
     from paretocosmos.paper.reproduction import Reproduction as Reproduction
     from paretocosmos.paper.reproduction import reproduce as reproduce
     from paretocosmos.paper.results import ClaimResult as ClaimResult
@@ -47,8 +52,11 @@ _MODULES = {
     "claims": ("judge_claims",),
     "collect": ("collect_experiment", "collect_results", "find_recipes", "read_result"),
     "compare": ("compare_to_paper",),
+    "demo": ("load_demo_recipe",),
+    "experiment": ("SavedStatus", "read_finished", "read_saved_status"),
     "published": ("get_authors_result", "get_paper_row", "get_paper_tasks", "get_published"),
     "recipe": ("Experiment", "Recipe", "load_recipe", "recipe_names"),
+    "recipe_file": ("parse_recipe",),
     "reproduction": ("Reproduction", "reproduce"),
     "results": (
         "ClaimResult",

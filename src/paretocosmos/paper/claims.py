@@ -211,7 +211,10 @@ def _build_grids(experiments: Experiments) -> Iterator[tuple[BenchmarkKey, Grid]
         # a metric is `None` where a seed has no finite value
         if experiment.metrics["hypervolume"] is not None and experiment.metrics["span"] is not None:
             cells.setdefault(experiment.benchmark, {})[point] = experiment
-    yield from ((key, grid) for key, of in cells.items() if (grid := Grid(of)).is_full)
+    for benchmark, cells_of_benchmark in cells.items():
+        grid = Grid(cells_of_benchmark)
+        if grid.is_full:
+            yield benchmark, grid
 
 
 def _judge_penalty(experiments: Experiments) -> Iterator[ClaimRow]:

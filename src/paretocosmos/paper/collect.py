@@ -13,7 +13,7 @@ from paretocosmos import registry
 from paretocosmos.errors import DataError, RunError
 from paretocosmos.io.files import read_json
 from paretocosmos.io.trust import check_trust
-from paretocosmos.paper.claims import judge_claims
+from paretocosmos.paper.claims import GRID, judge_claims
 from paretocosmos.paper.compare import compare_to_paper
 from paretocosmos.paper.experiment import (
     FinishedRun,
@@ -157,20 +157,19 @@ def collect_experiment(
     # a damaged run does not hide the others: its seed counts as missing, with the reason
     runs_by_seed, damage = read_finished_runs(experiment, out, trust)
     status = read_saved_status(experiment.folder(out))
-    of_problem = (
-        # a prefix tells a problem's setting from a method's of the same name
-        {key for key in experiment.settings if key.removeprefix("problem.") in parameters}
-        if experiment.settings
-        and (parameters := registry.parameters(registry.find("problems", experiment.problem)))
-        else set()
-    )
+    settings = experiment.settings
+    # most experiments change nothing: their problem need not be imported
+    problem = registry.find("problems", experiment.problem) if settings else None
+    parameters = registry.parameters(problem) if problem else {}
+    # a prefix tells a problem's setting from a method's of the same name
+    of_problem = {key for key in settings if key.removeprefix("problem.") in parameters}
     result = ExperimentResult(
         name=experiment.name,
         problem=experiment.problem,
         method=experiment.method,
         protocol=experiment.protocol,
-        problem_settings={k: v for k, v in experiment.settings.items() if k in of_problem},
-        settings={k: v for k, v in experiment.settings.items() if k not in of_problem},
+        problem_settings={k: v for k, v in settings.items() if k in of_problem},
+        settings={k: v for k, v in settings.items() if k not in of_problem},
         preset=experiment.preset,
         rehearsal=experiment.epochs,
         seeds=list(runs_by_seed),
@@ -185,7 +184,6 @@ def collect_experiment(
     first = records[0]
     front = compute_mean_front([run.test for run in runs])
     metrics = [record["metrics"]["test"] for record in records]
-    settings = first["method"]["settings"]
     # experiments that shared a device each took longer than they would have alone
     side_by_side = max(1.0, status.seconds / status.share) if status.share else 1.0
     seconds = {
@@ -211,7 +209,7 @@ def collect_experiment(
         parameters=first["parameters"] // len(first["networks"]),
         epochs=first["training"]["epochs"],
         epochs_selected=[record["epoch_selected"] for record in records],
-        varied={key: settings[key] for key in ("penalty", "alpha") if key in settings},
+        varied={k: v for k, v in first["method"]["settings"].items() if k in GRID},
         objectives=list(front.names),
         reference=front.reference.tolist(),
         rays=_round_values(front.rays),

@@ -95,7 +95,9 @@ def parse_recipe(file: str, text: str, trust: Collection[str] = ()) -> RecipeFil
     try:
         recipe = RecipeFile.model_validate(content)
     except ValidationError as error:
-        raise _list_mistakes(file, [text for _, text in mistakes_in(error, RecipeFile)]) from error
+        raise _describe_mistakes(
+            file, [text for _, text in mistakes_in(error, RecipeFile)]
+        ) from error
     third_party = [
         (kind, name)
         for grid in recipe.grid
@@ -105,18 +107,20 @@ def parse_recipe(file: str, text: str, trust: Collection[str] = ()) -> RecipeFil
     ]
     # nothing that a file names is imported before it is trusted
     check_names(third_party, file=file, trust=check_trust(trust))
-    mistakes = [text for index, grid in enumerate(recipe.grid) for text in _check(grid, index)]
+    mistakes = [
+        text for index, grid in enumerate(recipe.grid) for text in _find_mistakes(grid, index)
+    ]
     if mistakes:
-        raise _list_mistakes(file, list(map(sanitize_line, mistakes)))
+        raise _describe_mistakes(file, list(map(sanitize_line, mistakes)))
     return recipe
 
 
-def _list_mistakes(file: str, mistakes: Sequence[str]) -> ConfigurationError:
+def _describe_mistakes(file: str, mistakes: Sequence[str]) -> ConfigurationError:
     count = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
     return ConfigurationError(f"`{file}` has {count}: {'; '.join(mistakes)}")
 
 
-def _check(grid: Grid, index: int) -> Iterator[str]:
+def _find_mistakes(grid: Grid, index: int) -> Iterator[str]:
     """Yield unknown names, or settings that are not accepted or given twice."""
     known = [
         _find_unknown("problems", grid.problems, ()),

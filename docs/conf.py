@@ -87,7 +87,7 @@ def rewrite_for_site(app: Any, page: str, source: list[str]) -> None:
     text = source[0]
     if page in ROOTED:
         text = (ROOT / f"{ROOTED[page]}.md").read_text(encoding="utf-8")
-        text = re.sub(r"\]\(docs/", "](", text)
+        text = re.sub(r"\]\((results|examples)/", r"](../\1/", re.sub(r"\]\(docs/", "](", text))
     if page.startswith("notebooks/"):
         text = page_of(text)
     text = join_notes(text) if page == "decisions/index" else link_notes(text, "decisions/")

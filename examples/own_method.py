@@ -1,4 +1,4 @@
-"""A method of one's own in one file, as fast as this package's: smooth Tchebycheff.
+"""Your own method in one file, as fast as a built-in one: smooth Tchebycheff.
 
 The weighted sum cannot follow a concave front; the largest weighted loss can. Its smooth version
 μ log Σ exp(r_j L_j / μ) has a gradient everywhere (Lin et al. 2024, arXiv:2402.19078).

@@ -1,4 +1,4 @@
-"""A network one already has, trained for one answer, learns all of them in one's own loop."""
+"""A network that you already have, trained for one answer, learns all of them in your own loop."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""An objective of one's own in one file, as fast as this package's: the gap in what mistakes cost.
+"""Your own objective in one file, as fast as a built-in one: the gap in what mistakes cost.
 
 Derived from `RateObjective` it is a fairness objective: tables and estimators take it as
 `fairness`, and the model card tells its meaning.

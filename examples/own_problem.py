@@ -1,4 +1,4 @@
-"""A problem of one's own in one file, as fast as this package's: how much stock to order.
+"""Your own problem in one file, as fast as a built-in one: how much stock to order.
 
 What is left over costs, and what is missing costs; how much each, nobody has decided yet.
 """

@@ -1,4 +1,4 @@
-"""A front from one's own DataFrame, and a prediction at any trade-off afterwards."""
+"""A front from your own DataFrame, and predictions at any trade-off afterwards."""
 
 import numpy as np
 import pandas as pd

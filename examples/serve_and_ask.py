@@ -1,4 +1,4 @@
-"""A server in a process of its own, asked over HTTP at three preferences.
+"""A server in its own process, queried over HTTP at three preferences.
 
 `paretocosmos serve RUN` starts the same server from the command line. The network is the one for
 the Adult census data that comes with this package: is an income above 50,000 dollars a year?

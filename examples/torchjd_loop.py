@@ -3,8 +3,8 @@
 Two targets lie 2 apart, and one answer must do for both. An answer between them has the losses
 4 (1 - r)^2 and 4 r^2 where r is the first one's weight, so every preference has a known answer.
 
-First a loop of one's own: every step draws a ray, the losses are weighted by it, TorchJD's
-`backward` gives the Jacobian, and CAGrad the step. Then the same aggregator by its name in `fit`.
+First in your own loop: every step draws a ray and weights the losses by it, TorchJD's `backward`
+computes the Jacobian, and CAGrad the step. Then the same aggregator by its name in `fit`.
 
 Needs `pip install "torchjd[cagrad]"`. Half a minute on a laptop.
 """

@@ -14,7 +14,7 @@ from pages import figures, gallery_figures, measured, readme, reproduction, resu
 from pages.commands import write_commands  # noqa: E402
 from pages.common import fill_regions  # noqa: E402
 from pages.gallery import write_gallery  # noqa: E402
-from pages.promises import write_promises  # noqa: E402
+from pages.guarantees import write_guarantees  # noqa: E402
 from pages.reference import KINDS, write_reference_page  # noqa: E402
 
 REGIONS = readme.REGIONS | results.REGIONS | measured.REGIONS | reproduction.REGIONS
@@ -27,7 +27,7 @@ def write_texts() -> dict[str, str]:
         **{f"docs/reference/{kind}.md": write_reference_page(kind) for kind in KINDS},
         "docs/gallery.md": write_gallery(),
         "docs/gallery/rate_distortion.html": gallery_figures.write_slider(),
-        "docs/promises.md": write_promises(),
+        "docs/guarantees.md": write_guarantees(),
         **reproduction.write_figure_pages(),
     }
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):

@@ -135,7 +135,7 @@ def test_the_reference_has_every_public_name() -> None:
 
 
 def test_the_default_is_ahead_of_the_papers_recipe() -> None:
-    """As docs/which.md says, wherever both were trained."""
+    """As docs/choosing_a_method.md says, wherever both were trained."""
     page = _script("pages.results")
     both = [arms for arms in page.group_fronts().values() if "paper" in arms]
     assert len(both) == 6
@@ -222,16 +222,16 @@ def test_cards_have_the_formula_and_the_settings() -> None:
     assert "- `power` (`2`): p, 1 or 2." in card
 
 
-def test_promises_are_told_with_the_counts_there_are(tmp_path: Path) -> None:
-    page = _script("pages.promises").write_promises
+def test_guarantees_have_the_counts_there_are(tmp_path: Path) -> None:
+    page = _script("pages.guarantees").write_guarantees
     counted = tmp_path / "faults.json"
     assert "Tried" not in page(counted)
     part = {"done": {"a": 1200, "b": 34}, "answered": {"422": 1234}, "measured": {"megabytes": 5}}
     counted.write_text(json.dumps({"parts": {"requests": part | {"broken": []}}}))
     told = page(counted)
-    assert told.count("Tried") == 1
-    assert "Tried 1,234 times: no promise was broken." in told
+    assert told.count(" trials, ") == 1
+    assert "1,234 trials, no failure." in told
     assert "HTTP 422 1,234." in told
     assert "At most 5 megabytes." in told
     counted.write_text(json.dumps({"parts": {"requests": part | {"broken": ["it died"]}}}))
-    assert "promises broken: 1" in page(counted)
+    assert "1 failures." in page(counted)

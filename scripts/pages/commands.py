@@ -1,6 +1,5 @@
 """docs/cli.md: every command, with what `--help` says of its options."""
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,34 +9,31 @@ from paretocosmos.cli import app
 
 __all__ = ["write_commands"]
 
-SHARED = 2  # commands that have an option in common, from which on it is listed once
 Option = tuple[str, str]  # how it is written, and what it means
 
 
 def write_commands() -> str:
-    """Return the page."""
+    """Return the page: each command with its own options, then those of several commands."""
     commands: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
-    counts = Counter(option for one in commands.values() for option in _list_options(one))
-    shared = [option for option, count in counts.items() if count >= SHARED]
+    users: dict[Option, list[str]] = {}
+    for name, command in commands.items():
+        for option in _list_options(command):
+            users.setdefault(option, []).append(name)
     parts = [
         "# Command line",
         "",
-        "`paretocosmos COMMAND --help` says the same, with groups of options. These are shared by several commands:",
-        "",
-        *_write_options(shared),
-        "",
+        "`paretocosmos COMMAND --help` says the same. [Options of several commands](#options-of-several-commands) are at the end.",
     ]
     for name, command in commands.items():
-        parts += [f"## {name}", "", *_write_command(command, shared), ""]
-    return "\n".join(parts)
-
-
-def _write_command(command: Any, shared: list[Option]) -> Iterator[str]:
-    yield from (" ".join((command.help or "").partition("\n\n")[0].split()), "")
-    options = _list_options(command)
-    yield from _write_options([option for option in options if option not in shared])
-    if common := [name.split()[0].strip("`") for name, _ in options if (name, _) in shared]:
-        yield f"- Shared: {', '.join(f'`{name}`' for name in common)}."
+        summary = " ".join((command.help or "").partition("\n\n")[0].split())
+        own = [option for option, names in users.items() if names == [name]]
+        parts += ["", f"## {name}", "", summary, "", *_write_options(own)]
+    parts += ["", "## Options of several commands"]
+    for names in dict.fromkeys(tuple(names) for names in users.values() if len(names) > 1):
+        shared = [option for option, users_of_it in users.items() if tuple(users_of_it) == names]
+        *others, last = (f"`{name}`" for name in names)
+        parts += ["", f"{', '.join(others)} and {last}:", "", *_write_options(shared)]
+    return "\n".join(parts) + "\n"
 
 
 def _list_options(command: Any) -> list[Option]:

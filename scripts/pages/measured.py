@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pages.common import describe_source, load_result, write_table
+from pages.common import describe_device, describe_source, load_result, write_table
 
 __all__ = ["REGIONS", "compare_codecs", "describe_conditioning_cost", "list_speedups"]
 
@@ -174,7 +174,10 @@ def write_many_rows() -> Iterator[str]:
 
 def _link(name: str) -> str:
     found = load_result(name)
-    return f"[{found['written'][:10]}, version {found['version']}](../../results/{name}.json)"
+    made = (
+        f"{found['written'][:10]}, version {found['version']}, {describe_device(found['machine'])}"
+    )
+    return f"[{made}](../../results/{name}.json)"
 
 
 def write_quantiles() -> Iterator[str]:

@@ -25,7 +25,7 @@ def write_reasons() -> Iterator[str]:
 
 
 def write_quick_start() -> Iterator[str]:
-    """The code, what it takes and what it prints."""
+    """Yield the code, what it takes and what it prints."""
     record = load_result("demo/run")
     yield from (fence(read_body("quick_start"), "python"), "")
     yield (
@@ -54,44 +54,46 @@ def write_table_1() -> Iterator[str]:
     yield from ("", *write_reasons())
 
 
-def get_own_table() -> str:
-    """From a CSV to a model under a bound: the example without the making of its data."""
-    source = (ROOT / "examples" / "fair_from_csv.py").read_text(encoding="utf-8")
-    lines = [
-        *("import pandas as pd", "from paretocosmos.estimators import ParetoClassifier", ""),
-        *source[source.index("people = ") : source.index("others = ")].strip().splitlines(),
-    ]
-    assert all(line in source for line in lines[:2])
-    return "\n".join(lines)
+# COSMOS in the reader's own loop, as lines of a diff.
+OWN_LOOP = """\
++ from paretocosmos import condition, cosmos_loss, sample_rays
++ model = condition(network, objectives=2, how="input")  # as in the paper; the default reaches every layer
+  for x, y in loader:
+-     outputs = network(x)
++     ray = sample_rays(1, 2)[0]                          # r ~ Dirichlet(alpha)
++     outputs = model(x, ray)
+      losses = torch.stack([loss_a(outputs, y), loss_b(outputs, y)])
+-     loss = losses.sum()
++     loss = cosmos_loss(losses, ray, penalty=2.0)        # r·L - λ cos(r, L); in the paper λ is 0.01 to 8"""
 
 
 def write_own_model() -> Iterator[str]:
-    """The code, and what the limits cost."""
+    """Yield the code, and what the limits cost."""
     rows = [map(float, line.split()) for line in read_output("own_model").splitlines()[1:]]
-    costs = ", ".join(f"{missing:.2f} where {spare:.2f} are spare" for spare, missing in rows)
+    costs = ", ".join(f"{missing:.2f} missing at {spare:.2f} spare" for spare, missing in rows)
     yield from (fence(read_body("own_model"), "python"), "")
     yield (
-        f"This trains once, draws the front and finds the least that is missing within each limit, on data that the choice has not seen: {costs}. "
-        "These points are on the exact front, which is known here ([the script](examples/own_model.py), a few seconds). "
-        "`condition(network, objectives=2)` is the network for a loop of your own."
+        f"This trains once, draws the front and finds the choice with the least missing under each limit. On rows that were not used for choosing: {costs}. "
+        "The exact front is known here, and these points lie on it ([the script](examples/own_model.py), a few seconds). "
+        "For your own loop, `condition(network, objectives=2)` returns the network."
     )
 
 
 def read_body(example: str) -> str:
-    """An example without its docstring."""
+    """Return an example without its docstring."""
     source = (ROOT / "examples" / f"{example}.py").read_text(encoding="utf-8")
     body = source.partition('"""\n\n')[2]
     return re.sub(r"\n\n(?=(?:from|import) )", "\n", body.strip())
 
 
 def read_output(example: str) -> str:
-    """What an example printed."""
+    """Return what an example printed."""
     return (RESULTS / f"{example}.txt").read_text(encoding="utf-8").rstrip()
 
 
 REGIONS = {
     "quick_start": write_quick_start,
     "table_1": write_table_1,
-    "own_table": lambda: [fence(get_own_table(), "python")],
+    "own_loop": lambda: [fence(OWN_LOOP, "diff")],
     "own_model": write_own_model,
 }

@@ -220,7 +220,7 @@ def write_constraint() -> Iterator[str]:
     yield (
         f"A point within the bound is found in {fmean(case['found'] for case in cases):.0%} of cases. On average its accuracy differs by "
         f"{fmean(gains):+.2f} points from fairlearn's best and by {fmean(_compute_gains('linear')):+.2f} from its best with logistic regression; we are behind in "
-        f"{sum(gain < 0 for gain in gains) + len(rows) - len(gains)} of {len(rows)} cells. On test rows the bound holds in {kept[0]:.0%} of cases, for fairlearn's best in {kept[1]:.0%}.".replace(
+        f"{sum(gain < 0 for gain in gains) + len(rows) - len(gains)} of {len(rows)} comparisons. On test rows the bound holds in {kept[0]:.0%} of cases, for fairlearn's best in {kept[1]:.0%}.".replace(
             " -", " −"
         )
     )

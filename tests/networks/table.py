@@ -1,6 +1,6 @@
 """The page of the networks tried: ``python -m tests.networks.table --write`` tries them and writes.
 
-Numbers go to `results/networks.json`, and from there to `docs/networks.md`.
+Numbers go to `results/networks.json`, and from there to `docs/tested_architectures.md`.
 """
 
 import json
@@ -19,26 +19,24 @@ from paretocosmos.runs import get_provenance
 __all__ = ["COMMITTED", "page", "results"]
 
 ROOT = Path(__file__).parents[2]
-COMMITTED = ROOT / "docs" / "networks.md"
+COMMITTED = ROOT / "docs" / "tested_architectures.md"
 RESULTS = ROOT / "results" / "networks.json"
 
 HEAD = """\
-# Networks tried
+# Tested architectures
 
 Sixty networks, five of each kind, that `condition` was not written for; the list was made first.
-Each was conditioned as by default, with FiLM, and trained for {steps} steps towards
-two sets of random targets.
+Each was conditioned with the defaults and trained for {steps} steps towards two sets of random
+targets. **{taken} of {every}** need no settings; for these, one ray per sample, groups of rays
+and `each_ray` equal one ray at a time, to 1e-5.
 
-- **{taken} of {every}** are conditioned without settings, and train. For these, one ray per
-  sample, groups of rays and `each_ray` equal one ray at a time, to 1e-5.
-- The numbers are the **sensitivity**: how far the ray moves the outputs, as a share of how far
-  another sample would. It is {median:.2f} in the median, {least:.2f} at least.
+The **sensitivity** is how far the ray moves the outputs, as a share of how far another sample
+would: {median:.2f} in the median, {least:.2f} at least. [The result](../results/networks.json)
+has every network and the layers after which the ray enters (`python -m tests.networks.table
+--write`).
 
-[The result](../results/networks.json) lists after which layers the ray enters (`python -m
-tests.networks.table --write`).
-
-| kind | networks and their sensitivity |
-|---|---|
+| kind | conditioned | sensitivity |
+|---|---|---|
 """
 
 
@@ -59,18 +57,17 @@ def page() -> str:
         median=statistics.median(found),
         least=min(found),
     )
-    rows = [
-        f"| {kind} | {'; '.join(_describe(name, networks[name]) for name in made)} |"
-        for kind, made in KINDS.items()
-    ]
+    rows = []
+    for kind, made in KINDS.items():
+        numbers = [one["sensitivity"] for one in map(networks.get, made) if "refused" not in one]
+        spread = f"{min(numbers):.2f} to {max(numbers):.2f}"
+        rows.append(f"| {kind} | {len(numbers)} of {len(made)} | {spread} |")
     refused = [
-        f"**{name}**: {one['refused']}." for name, one in networks.items() if "refused" in one
+        f"Refused, **{name}**: {one['refused']}."
+        for name, one in networks.items()
+        if "refused" in one
     ]
     return head + "\n".join([*rows, "", *refused]) + "\n"
-
-
-def _describe(name: str, one: dict[str, Any]) -> str:
-    return f"{name} {'refused' if 'refused' in one else format(one['sensitivity'], '.2f')}"
 
 
 def _tried(name: str) -> dict[str, Any]:

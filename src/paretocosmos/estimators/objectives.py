@@ -238,6 +238,7 @@ def _get_power(loss: str) -> int:
 
 
 def _compute_root(outputs: Outputs, targets: Targets, *, objective: Objective) -> Tensor:
+    """Compute the square root of a score: RMSE from the mean squared error."""
     return objective.score(outputs, targets).sqrt()
 
 

@@ -158,6 +158,7 @@ def _compute_ray_gradient(
 
 
 def _save_term(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Save what the backward pass of `map_term_op`, the ray's term of the convolution, needs."""
     maps, weight, ctx.height, ctx.width = inputs
     ctx.save_for_backward(maps, weight)  # the enlarged maps are computed again
 

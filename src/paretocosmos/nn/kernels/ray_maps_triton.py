@@ -172,7 +172,10 @@ def rays_back_kernel(
 
 @jit
 def _find_cell(pixel, scale, SIZE: tl.constexpr):
-    """Find the cell of an enlarged pixel: one product in float32, as ATen has it, bit for bit."""
+    """Find the cell of the small map that a pixel of the enlarged one copies (nearest neighbour).
+
+    One product in float32, as in ATen, so that the result is the same bit for bit.
+    """
     return tl.minimum((pixel.to(tl.float32) * scale).to(tl.int32), SIZE - 1)
 
 

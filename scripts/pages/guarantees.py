@@ -1,4 +1,4 @@
-"""docs/promises.md: what is promised, with the counts of `make faults`."""
+"""docs/guarantees.md: what the library guarantees, with the counts of `make faults`."""
 
 import json
 from collections.abc import Mapping
@@ -7,13 +7,13 @@ from typing import Any
 
 from pages.common import RESULTS
 
-__all__ = ["write_promises"]
+__all__ = ["write_guarantees"]
 
 COUNTED = RESULTS / "faults.json"
 
-HEAD = """# What is promised
+HEAD = """# Guarantees
 
-What happens when something goes wrong: a process is killed, a disk is full, a file is damaged, a folder comes from a stranger, a command is mistyped, a client is hostile. The tests check every promise, and `make faults` tries to break it hundreds or thousands of times. `make docs` writes the counts below from `results/faults.json`."""
+What happens when a process is killed, a disk is full, a file is damaged, a folder comes from a stranger, a command is mistyped or a client is hostile. The tests check every guarantee, and `make faults` tries to break it hundreds or thousands of times; the counts are in `results/faults.json`."""
 
 # What `results/faults.json` calls it, and what the page does.
 WORDS = {
@@ -31,11 +31,11 @@ WORDS = {
 PARTS: dict[str, tuple[str, str]] = {
     "kills": (
         "A kill",
-        "Kill a training at any moment, even with `kill -9`, and start it again with `--resume`: the result is the same, bit for bit, as without the kill. Files are written under a temporary name and renamed, so a file is never half written. Two checkpoints are kept. Several seeds that train together are saved in one step. Leftover files are removed on resume, and a second process cannot train in the same folder.",
+        "Kill a training at any moment, even with `kill -9`, and start it again with `--resume`: the result is the same, bit for bit, as without the kill. Files are written under a temporary name and renamed, so a file is never half written. Two checkpoints are kept, and a second process cannot train in the same folder.",
     ),
     "files": (
         "A damaged file",
-        "Run folders hold the SHA-256 of their files, and checkpoints that of their content. A changed file is refused with one sentence. If a checkpoint is damaged, a warning says so and the intact one beside it is used. Checkpoints and `run.json` also hold a hash of the settings and the data: a run is not continued on a table with another number or another order of rows, nor from a checkpoint of another run. Of samples that are read during the training, eight of each split are compared. No result is silently wrong, except where a change leaves a valid file without a hash, such as a recipe with another number.",
+        "Run folders hold the SHA-256 of their files, and checkpoints that of their content. A changed file is refused with one sentence. If a checkpoint is damaged, a warning says so and the intact one beside it is used. Checkpoints and `run.json` also hold a hash of the settings and the data, so a run is not continued with other rows or from a checkpoint of another run; of samples that are read during training, eight of each split are compared. No result is silently wrong, except where a change leaves a valid file without a hash, such as a recipe with another number.",
     ),
     "commands": (
         "A bad command line",
@@ -64,13 +64,13 @@ Opening a file runs no code. A run folder, a recipe or a front can name only wha
 | a download | its known size; redirects only to the same scheme or HTTPS |
 | a request to the server | 4 MB and 10,000 rows by default |"""
 
-END = """## What is not promised
+END = """## What is not guaranteed
 
-Hashes detect damage, not who did it. [SECURITY.md](../SECURITY.md) says what else is not promised, and how to report a broken promise."""
+Hashes detect damage, not who did it. [SECURITY.md](../SECURITY.md) says what else is not guaranteed, and how to report a failure."""
 
 
-def write_promises(counted: Path = COUNTED) -> str:
-    """The page; parts that were not run have no counts."""
+def write_guarantees(counted: Path = COUNTED) -> str:
+    """Return the page; parts that were not run have no counts."""
     parts = json.loads(counted.read_text())["parts"] if counted.exists() else {}
     sections = {name: _section(name, parts.get(name)) for name in PARTS}
     order = (
@@ -91,13 +91,13 @@ def _section(name: str, counted: Mapping[str, Any] | None) -> str:
 
 def _counts(counted: Mapping[str, Any]) -> str:
     broken = len(counted["broken"])
-    kept = "no promise was broken" if broken == 0 else f"promises broken: {broken}"
+    failures = "no failure" if broken == 0 else f"{broken} failures"
     answers = "; ".join(f"{_answer(name)} {count:,}" for name, count in counted["answered"].items())
     most = ", ".join(
         f"{value:,.4g} {WORDS.get(name, name)}" for name, value in counted["measured"].items()
     )
     tried = (
-        f"Tried {sum(counted['done'].values()):,} times: {kept}. {answers[0].upper()}{answers[1:]}."
+        f"{sum(counted['done'].values()):,} trials, {failures}. {answers[0].upper()}{answers[1:]}."
     )
     return tried + (f" At most {most}." if most else "")
 

@@ -23,7 +23,6 @@ from paretocosmos.explorer import (
     Words,
     write_report,
 )
-from paretocosmos.explorer.evaluate_page import encode_png
 from paretocosmos.objectives import Measure
 from paretocosmos.pareto import Front, even_rays
 
@@ -124,7 +123,9 @@ def make_people_page(make_page: Callable[..., PageModel]) -> Callable[..., PageM
 def image_page(make_page: Callable[..., PageModel]) -> PageModel:
     """The same with pictures instead of rows."""
     view = make_page()
-    image = encode_png(np.arange(64, dtype=np.uint8).reshape(8, 8, 1))
+    stream = io.BytesIO()
+    Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(stream, "PNG")
+    image = stream.getvalue()
     samples = Samples((1, 2, 3, 4), (), (), (image,) * 4, np.array([[1, 0, 0, 1]]), 2)
     return PageModel(view.runs, view.heads, (), samples)
 

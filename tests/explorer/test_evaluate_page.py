@@ -8,12 +8,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from fairlearn.metrics import (
+    MetricFrame,
+    false_positive_rate,
+    selection_rate,
+    true_positive_rate,
+)
 from PIL import Image
+from sklearn.metrics import zero_one_loss
 
 from paretocosmos import Problem, evaluate, fit, load_run
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.explorer import PageModel, build_page_model, write_report
-from paretocosmos.explorer.evaluate_page import choose_samples, encode_png
+from paretocosmos.evaluation import compute_intervals
+from paretocosmos.explorer import PageModel, build_page_model, build_words, write_report
+from paretocosmos.objectives import AccuracyGap, FprGap, TprGap
 from paretocosmos.problems.tables import TabularProblem, split_rows
 from paretocosmos.runs import Run
 
@@ -78,6 +86,49 @@ def test_counted_answers_are_those_of_evaluate(view: PageModel, run: Run, proble
         np.testing.assert_allclose(abs(rates[:, 0] - rates[:, 1]), gap, atol=1e-6)
 
 
+def compute_logits(run: Run, inputs: Any, place: int) -> torch.Tensor:
+    with torch.inference_mode():
+        outputs = run.model(inputs, torch.tensor(run.front.rays[place]).float())
+    assert isinstance(outputs, torch.Tensor)
+    return outputs.flatten()
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_shares_are_fairlearns_rates_and_gaps_have_the_intervals_of_objectives(
+    view: PageModel, run: Run, problem: TabularProblem, split: Any
+) -> None:
+    answers, batch = view.runs[0].answers, problem.split(split)
+    assert answers is not None
+    rates = {
+        "demographic_parity": selection_rate,
+        "tpr_gap": true_positive_rate,
+        "fpr_gap": false_positive_rate,
+        "accuracy_gap": zero_one_loss,
+    }
+    every = {"tpr_gap": TprGap(), "fpr_gap": FprGap(), "accuracy_gap": AccuracyGap()}
+    scores = {name: one.score for name, one in every.items()}
+    assert view.words.outcomes[0].gap == "tpr_gap"  # what is traded comes first
+    for place in (0, 12, 24):
+        logits = compute_logits(run, batch.inputs, place)
+        first = 0
+        for outcome in view.words.outcomes:
+            frame = MetricFrame(
+                metrics=rates[outcome.gap],
+                y_true=batch.targets["label"].numpy(),
+                y_pred=(logits > 0).int().numpy(),
+                sensitive_features=batch.targets["sensitive"].numpy(),
+            )
+            wanted = [frame.overall] * (len(outcome.cells) == 3) + list(frame.by_group)
+            shares = answers.shares[split][first : first + len(outcome.cells), place]
+            np.testing.assert_allclose(shares[:, 0], wanted)
+            assert (shares[:, 1] <= shares[:, 0]).all()
+            assert (shares[:, 0] <= shares[:, 2]).all()
+            first += len(outcome.cells)
+        ends = compute_intervals(scores, logits, batch.targets, chosen=split == "val")
+        for name, pair in ends.items():
+            assert answers.gaps[split][name][place] == pytest.approx(pair)
+
+
 def test_samples_are_rows_of_the_test_data_as_they_were(
     view: PageModel, frame: pd.DataFrame
 ) -> None:
@@ -116,17 +167,6 @@ def test_samples_can_be_left_out(run: Run, tmp_path: Path) -> None:
     assert answers.confusion["test"][0].sum() > 0
     write_report(tmp_path / "page.html", view)
     assert "Private" not in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-def test_the_samples_that_move_most_come_first() -> None:
-    chances = torch.tensor([[0.1, 0.5, 0.2, 0.9], [0.1, 0.6, 0.8, 0.2]])
-    pool = torch.tensor([10, 20, 30, 40])
-    rows, moved = choose_samples(pool, [chances])
-    assert moved == 2
-    assert rows[:2] == (40, 30)  # 0.7 and 0.6 apart
-    assert set(rows) == {10, 20, 30, 40}
-    rows, _ = choose_samples(pool, [chances], torch.tensor([0, 0, 1, 1]))
-    assert rows[:2] == (20, 40)  # the one that moves most of each group
 
 
 def test_a_run_read_back_shows_the_same_with_its_problem(run: Run, view: PageModel) -> None:
@@ -195,14 +235,6 @@ def test_runs_of_different_problems_are_refused(run: Run, tmp_path: Path) -> Non
         build_page_model([run, other])
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-def test_png(channels: int) -> None:
-    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, channels), dtype=np.uint8)
-    with Image.open(io.BytesIO(encode_png(pixels))) as image:
-        found = np.asarray(image).reshape(pixels.shape)
-    np.testing.assert_array_equal(found, pixels)
-
-
 def test_answers_are_counted_at_a_threshold(run: Run, problem: TabularProblem) -> None:
     """By hand: a yes is a probability above 0.7."""
     view = build_page_model([run], threshold=0.7)
@@ -224,3 +256,34 @@ def test_answers_are_counted_at_a_threshold(run: Run, problem: TabularProblem) -
     with pytest.raises(ConfigurationError, match="`threshold` must be a probability"):
         build_page_model([run], threshold=1.0)
     assert build_page_model([run]).words.threshold == 0.5
+
+
+@pytest.mark.parametrize(
+    ("values", "column", "titles"),
+    [
+        (["no", "yes"], "black", ("black: no", "black: yes")),
+        ([20, 50], "age:40/", ("age: < 40", "age: >= 40")),
+        (["f", "m"], "sex", ("f", "m")),
+    ],
+)
+def test_a_group_that_says_little_is_named_with_its_column(
+    values: list[Any], column: str, titles: tuple[str, ...]
+) -> None:
+    rows = pd.DataFrame(
+        {"x": [k % 7 for k in range(200)], "denied": ["no", "no", "yes", "yes"] * 50}
+    )
+    rows[column.partition(":")[0]] = values * 100
+    problem = TabularProblem.from_frame(rows, target="denied", sensitive=column)
+    words = build_words(problem, list(problem.metrics))
+    assert words.groups == titles
+    labels = [measure.label for measure in words.measures.values()]
+    assert f"predicted “yes” in “{titles[0]}”" in labels
+
+
+def test_words_are_the_problems_or_those_of_its_columns(problem: TabularProblem) -> None:
+    words = build_words(problem, [*problem.names, *problem.metrics], "loans")
+    assert words.title == "Is rich “True”?"
+    assert words.groups == ("f", "m")
+    assert words.instead == {"binary_cross_entropy": "misclassification"}
+    assert words.measures["selection_rate_f"].label == "predicted “True” in “f”"
+    assert build_words(None, ["own_thing"]).measures["own_thing"].label == "own thing"

@@ -12,14 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 
 from paretocosmos.errors import InfeasibleError
 from paretocosmos.pareto import (
     Criteria,
     Front,
-    as_rays,
     even_rays,
     find_closest,
     find_constant,
@@ -168,70 +165,6 @@ def test_between_more_rays_the_nearest_count_by_franke_and_little(
             got[at] = share
         np.testing.assert_allclose(got, weight / weight.sum(), atol=1e-12)
     assert found[-5:] == [[[at, 1]] for at in range(5)]
-
-
-def test_networks_of_their_own_are_found_by_the_angle(js: Script) -> None:
-    draw = np.random.default_rng(0)
-    rays, asked = draw.dirichlet(np.ones(3), 7), draw.dirichlet(np.ones(3), 100)
-    front = Front(rays, rays, ("a", "b", "c"), np.full(3, 2.0))
-    sent = {"front": raw(front), "rays": asked.tolist()}
-    call = "data.rays.map((ray) => mixture(front, ray, true)[0][0])"
-    found = js(f"((front) => {call})(frontOf(data.front))", sent)
-    angles = F.cosine_similarity(torch.tensor(asked)[:, None], torch.tensor(rays)[None], dim=-1)
-    assert found == angles.argmax(dim=1).tolist()
-
-
-def test_rays_stay_on_the_simplex(js: Script) -> None:
-    draw = np.random.default_rng(0)
-    rays = draw.dirichlet(np.ones(4), 50)
-    found = js("data.map((ray) => reweighed(ray, 2, 0.4))", [*rays.tolist(), [0, 0, 1, 0]])
-    np.testing.assert_allclose(np.sum(found, axis=1), 1)
-    for ray, new in zip(rays, np.array(found), strict=False):
-        assert new[2] == 0.4
-        np.testing.assert_allclose(new[[0, 1, 3]] / new[0], ray[[0, 1, 3]] / ray[0])
-    np.testing.assert_allclose(found[-1], [0.2, 0.2, 0.4, 0.2])
-    for text in js("data.map(rounded)", rays.tolist()):
-        numbers = [float(part) for part in text.split(",")]
-        assert math.isclose(sum(numbers), 1, abs_tol=1e-9)
-        as_rays(numbers, 4)
-
-
-def test_the_triangle_and_back(js: Script) -> None:
-    rays = np.random.default_rng(0).dirichlet(np.ones(3), 50)
-    assert js("data.map(toPlane)", np.eye(3).tolist()) == [[0, 1], [1, 1], [0.5, 0]]
-    found = js("data.map((ray) => fromPlane(...toPlane(ray)))", rays.tolist())
-    np.testing.assert_allclose(found, rays, atol=1e-12)
-    outside = np.array(js("data.map((at) => fromPlane(...at))", [[-1, 2], [3, 0.5], [0.5, -2]]))
-    assert (outside >= 0).all()
-    np.testing.assert_allclose(outside.sum(axis=1), 1)
-
-
-def test_turning_keeps_distances(js: Script) -> None:
-    points = np.random.default_rng(0).random((20, 3))
-    found = np.array(js("data.map((point) => turned(point, 0.7, -0.3))", points.tolist()))
-    apart = [np.linalg.norm(x[:, None] - x[None], axis=2) for x in (points, found)]
-    np.testing.assert_allclose(apart[0], apart[1], atol=1e-12)
-    assert np.linalg.det(np.array(js("[[1,0,0],[0,1,0],[0,0,1]].map((x) => turned(x, 0, 0))"))) != 0
-
-
-def test_the_nearest_place_on_a_line(js: Script) -> None:
-    draw = np.random.default_rng(0)
-    line, asked = draw.random((6, 2)), draw.random((40, 2))
-    found = js(
-        "data.asked.map((at) => nearestOnLine(data.line, ...at))",
-        {"line": line.tolist(), "asked": asked.tolist()},
-    )
-    shares = np.linspace(0, 1, 2001)[None, :, None]
-    every = line[:-1, None] * (1 - shares) + line[1:, None] * shares
-    for at, (segment, share) in zip(asked, found, strict=True):
-        place = line[segment] * (1 - share) + line[segment + 1] * share
-        least = np.linalg.norm(every - at, axis=2).min()
-        assert np.linalg.norm(place - at) <= least + 1e-12
-
-
-def test_only_an_address_with_a_preference_holds_a_view(js: Script) -> None:
-    hashes = ["", "#record", "#decision", "#split=val", "#ray=0.5%2C0.5", "#max=0.1%3Dgap&ray=1,0"]
-    assert js("data.map(holdsView)", hashes) == [False] * 4 + [True] * 2
 
 
 def test_text_for_other_programs(js: Script) -> None:

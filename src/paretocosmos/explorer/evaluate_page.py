@@ -413,10 +413,11 @@ def _to_pixels(image: Tensor) -> Bytes:
 
 
 def encode_png(pixels: Bytes) -> bytes:
-    """Encode ``[H, W, 1]`` greys or ``[H, W, 3]`` colours as a PNG file, without Pillow.
+    r"""Encode ``[H, W, 1]`` greys or ``[H, W, 3]`` colours as a PNG file, without Pillow.
 
-    >>> encode_png(np.zeros((2, 2, 1), np.uint8))[1:4]
-    b'PNG'
+    >>> grey, colour = (encode_png(np.zeros((2, 2, count), np.uint8)) for count in (1, 3))
+    >>> grey[1:4], grey[24:26], colour[24:26]
+    (b'PNG', b'\x08\x00', b'\x08\x02')
     """
     height, width, channels = pixels.shape
     # eight bits a channel, colour type 0 (grey) or 2 (RGB), no interlacing

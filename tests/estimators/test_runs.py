@@ -23,9 +23,7 @@ from paretocosmos.cli import app
 from paretocosmos.errors import ConfigurationError, DataWarning, RunError
 from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
 from paretocosmos.explorer import build_page_model, explore
-from paretocosmos.export import Exported, export
-from paretocosmos.export.card import describe_fairness
-from paretocosmos.export.network import plan_export
+from paretocosmos.export import Exported, describe_fairness, export, plan_export
 from paretocosmos.runs import predicts_at, problem_from_rows, to_run
 from paretocosmos.serving import Settings
 from paretocosmos.serving.service import Service

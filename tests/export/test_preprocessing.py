@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paretocosmos.errors import DataError
-from paretocosmos.export.network import Preprocessing
+from paretocosmos.export import Preprocessing
 from paretocosmos.problems.tables import Table
 
 # numbers that float32 holds, so that not a bit may differ

@@ -17,8 +17,7 @@ import torch
 import onnx
 import paretocosmos
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
-from paretocosmos.export import Exported, export
-from paretocosmos.export.formats import load_program
+from paretocosmos.export import Exported, export, load_program
 from paretocosmos.nn.conditioning import Concat
 from paretocosmos.problems.tables import Table
 from paretocosmos.runs import Run, load_run

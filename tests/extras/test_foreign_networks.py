@@ -172,25 +172,6 @@ def test_it_hears_the_ray_each_in_its_group_and_in_a_sweep(name: str, how: str) 
     torch.testing.assert_close(swept, torch.stack([one, two]), rtol=1e-7, atol=1e-9)
 
 
-def _gradients(call: Callable[..., Any], model: nn.Module, inputs: Any, rays: Any) -> list[Tensor]:
-    model.zero_grad()
-    total = torch.stack([_logits(call(inputs, ray)).square().sum() for ray in rays]).sum()
-    total.backward()
-    return [torch.zeros(()) if p.grad is None else p.grad.clone() for p in model.parameters()]
-
-
-@pytest.mark.parametrize("name", ["vit", "distilbert", "swin"])
-@EVERY
-def test_transformers_own_checkpointing(name: str, how: str) -> None:
-    _, model, inputs = _made(name, how)
-    rays = [torch.rand(J), torch.rand(2, J)]
-    plain = _gradients(_nudged(model).train(), model, inputs, rays)
-    again: Any = model.backbone
-    again.gradient_checkpointing_enable()
-    for found, expected in zip(_gradients(model, model, inputs, rays), plain, strict=True):
-        torch.testing.assert_close(found, expected)
-
-
 @pytest.mark.parametrize("name", ["efficientnet", "resnet", "convnext", "vit", "distilbert"])
 @EVERY
 def test_it_is_compiled_exported_copied_and_halved(name: str, how: str) -> None:

@@ -6,14 +6,28 @@ from typing import Literal
 
 from paretocosmos.errors import RunError, unknown
 from paretocosmos.evaluation.threshold import check_threshold
-from paretocosmos.export.card import render_run_card
-from paretocosmos.export.formats import FORMATS, compare_file, require_onnx
+from paretocosmos.export.card import describe_fairness, render_run_card
+from paretocosmos.export.formats import FORMATS, compare_file, load_program, require_onnx
 from paretocosmos.export.frames import FramePredictor
-from paretocosmos.export.network import TAKES, describe_file, has_threshold, plan_export
+from paretocosmos.export.network import (
+    TAKES,
+    Preprocessing,
+    describe_file,
+    has_threshold,
+    plan_export,
+)
 from paretocosmos.io.files import make_folder, path_exists, replace_file, user_path
 from paretocosmos.runs.run import Run, SupportsToRun, predicts_at, to_run
 
-__all__ = ["Exported", "FramePredictor", "export"]
+__all__ = [
+    "Exported",
+    "FramePredictor",
+    "Preprocessing",
+    "describe_fairness",
+    "export",
+    "load_program",
+    "plan_export",
+]
 
 Format = Literal["onnx", "torch"]
 

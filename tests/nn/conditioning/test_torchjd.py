@@ -59,12 +59,3 @@ def test_the_engines_gramian(how: str, kind: str) -> None:
     engine = Engine(model, batch_dim=None)
     found = engine.compute_gramian(_losses(model, ray))
     torch.testing.assert_close(found, rows @ rows.mT, rtol=1e-4, atol=1e-5)
-
-
-def test_the_engines_gramian_of_samples_needs_a_ray_for_each() -> None:
-    """`batch_dim` promises that samples share nothing; one ray for all of them is shared."""
-    model, ray = _model("concat"), _rays("each")
-    x = torch.randn(B, 5, generator=torch.Generator().manual_seed(2))
-    rows = _jacobian(model, model(x, ray).squeeze(1))
-    found = Engine(model, batch_dim=0).compute_gramian(model(x, ray).squeeze(1))
-    torch.testing.assert_close(found, rows @ rows.mT, rtol=1e-4, atol=1e-5)

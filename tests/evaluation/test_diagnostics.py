@@ -17,6 +17,7 @@ from paretocosmos.evaluation import (
     diagnose,
     draw_paired_scores,
     find_missing_middle,
+    find_one_end,
     find_problems,
     load_samples_for,
 )
@@ -314,3 +315,23 @@ def test_a_front_that_jumps_from_end_to_end_is_named(sharpness: float, kinds: li
     assert [problem.kind for problem in find_missing_middle(front)] == kinds
     few = front.take(np.arange(0, 25, 3))  # too far apart to tell
     assert find_missing_middle(few) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "start", "named"),
+    [
+        ([[0.01, 0.9], [0.02, 0.8]], (0.3, 0.3), ["b"]),
+        ([[0.01, 0.9], [0.02, 0.8]], (0.3, 0.75), []),  # the rays move it by more
+        ([[0.01, 0.9], [0.02, 0.8]], (0.3, math.nan), []),  # a gap of equal answers says nothing
+        ([[0.2, 0.9], [0.2, 0.8]], (0.1, 0.3), ["a", "b"]),
+    ],
+)
+def test_objectives_that_every_ray_gave_up_are_named(
+    values: list[list[float]], start: tuple[float, float], named: list[str]
+) -> None:
+    front = Front([[0.9, 0.1], [0.1, 0.9]], values, ("a", "b"), (2, 2))
+    draws = np.stack([front.values] * 40)
+    found = find_one_end(front, np.array(start), draws)
+    assert [name for name in front.names if found and f"`{name}`" in found[0].text] == named
+    noise = np.random.default_rng(0).normal(size=draws.shape)
+    assert find_one_end(front, np.array(start), draws + noise) == []

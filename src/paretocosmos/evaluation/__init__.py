@@ -6,9 +6,9 @@ from paretocosmos.evaluation.choose import Choice, ChosenPoint, choose_point, ev
 from paretocosmos.evaluation.diagnostics import (
     Diagnosis,
     Finding,
-    compute_sensitivity,
     diagnose,
     find_missing_middle,
+    find_one_end,
     find_problems,
 )
 from paretocosmos.evaluation.evaluate import (
@@ -42,6 +42,7 @@ from paretocosmos.evaluation.samples import (
 )
 from paretocosmos.evaluation.scoring import StreamingScores, compute_score
 from paretocosmos.evaluation.search import refine_choice
+from paretocosmos.evaluation.sensitivity import compute_sensitivity
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, check_threshold, takes_threshold
 
 __all__ = [
@@ -79,6 +80,7 @@ __all__ = [
     "evaluate_shares",
     "evaluation_mode",
     "find_missing_middle",
+    "find_one_end",
     "find_problems",
     "fit_postprocessing",
     "load_samples",

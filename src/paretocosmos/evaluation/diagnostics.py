@@ -1,8 +1,9 @@
 """Diagnose a finished training: whether the ray changes the outputs, and in the right order."""
 
+import copy
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -14,13 +15,15 @@ from torch import Tensor, nn
 from paretocosmos.evaluation.evaluate import WHOLE, count_outputs, evaluation_mode, predict_at_rays
 from paretocosmos.evaluation.intervals import draw_paired_scores
 from paretocosmos.evaluation.samples import Shares, thin_batch
-from paretocosmos.objectives import Objective
+from paretocosmos.evaluation.scoring import compute_score
+from paretocosmos.evaluation.sensitivity import compute_sensitivity
+from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import BEYOND, dominated_share, monotonicity
 from paretocosmos.pareto.metrics.order import ERRORS
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import set_precision
-from paretocosmos.types import Batch, Inputs, map_tensors
+from paretocosmos.types import Batch, map_tensors
 
 Kind = Literal[
     "insensitive",
@@ -31,6 +34,7 @@ Kind = Literal[
     "no_conflict",
     "no_gradient",
     "missing_middle",
+    "one_end",
 ]
 
 # The ray moves outputs by less than this share of what another input does, or, where inputs do not
@@ -49,8 +53,6 @@ GAP, NEIGHBOURS = 0.5, 15
 # The share of an objective's range by which a corner is worse than equal weights, and the share of
 # dominated rays, from which something went wrong; a little of both is usual near flat ends.
 WORSE, MANY = 0.05, 0.5
-# Outputs of equal samples differ by this share at most, depending on their place in a batch.
-ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ def diagnose(
     *,
     scaled: bool = False,
     learned: bool = True,
+    untrained: nn.Module | None = None,
 ) -> Diagnosis:
     """Measure the sensitivity of a network that takes the ray as an input, and find its problems.
 
@@ -98,12 +101,14 @@ def diagnose(
         scaled: whether losses were brought to one scale in training, so that none dominates.
         learned: whether the network learned what a ray means, so that it can fail to; else the
             order of its front is all that is examined.
+        untrained: the network before the training, to see whether an objective was given up.
     """
     # with J objectives the simplex has J - 1 directions
     count = min(len(front_val), RAYS * (front_val.objectives - 1))
     front = front_val.take(np.linspace(0, len(front_val) - 1, count).round().astype(int))
     rays = torch.from_numpy(front.rays.copy())
     draws: list[Array] = []
+    starts: list[Array] = []
     few: list[tuple[Sequence[Objective], Batch]] = []
     for objectives, samples in val:
         with evaluation_mode(model), set_precision("fp32"):
@@ -119,6 +124,8 @@ def diagnose(
                     scores, outputs, batch.targets, score_batch=problem.score_batch, draws=DRAWS
                 )
             )
+        if untrained is not None and learned:
+            starts.append(_score_untrained(untrained, model, problem, objectives, batch))
         few.append((objectives, thin_batch(batch, SAMPLES)))
     drawn = np.concatenate(draws, axis=-1)
     sensitivity = compute_sensitivity(model, few[0][1].inputs, rays, prepare=problem.prepare)
@@ -131,6 +138,8 @@ def diagnose(
         losses |= {} if scaled else more_losses
         gradients |= more_gradients
     problems = find_problems(front, sensitivity, drawn, losses=losses, gradients=gradients)
+    if not problems and starts:
+        problems = find_one_end(front, np.concatenate(starts), drawn)
     if not problems:
         problems = find_missing_middle(front_val)
     return Diagnosis(sensitivity, tuple(problems))
@@ -322,6 +331,70 @@ def find_missing_middle(front: Front) -> list[Finding]:
     ]
 
 
+def find_one_end(front: Front, start: Array, draws: Array) -> list[Finding]:
+    """Find objectives that were given up: every ray is worse than the untrained network.
+
+    So much worse that it is more than what the rays move, and more than the noise: then the front
+    lies at another objective's end.
+
+    Args:
+        front: on the validation split.
+        start: values of the untrained network on the same samples, ``[J]``.
+        draws: the front's values ``[draws, N, J]`` on samples drawn again: its noise.
+
+    >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.01, 0.98], [0.02, 0.96]], ("a", "b"), (2, 2))
+    >>> draws = np.stack([front.values] * 40)
+    >>> [problem.kind for problem in find_one_end(front, np.array([0.2, 0.3]), draws)]
+    ['one_end']
+    """
+    best = front.values.argmin(axis=0)
+    objectives = np.arange(front.objectives)
+    excess = front.values[best, objectives] - start
+    noise = ERRORS * draws[:, best, objectives].std(axis=0)
+    given_up = excess > np.maximum(noise, np.ptp(front.values, axis=0))
+    if not given_up.any():
+        return []
+    values = ", ".join(
+        f"`{front.names[j]}` ({front.values[best[j], j]:.3g} at best, {start[j]:.3g} before)"
+        for j in np.flatnonzero(given_up)
+    )
+    return [
+        Finding(
+            "one_end",
+            f"every ray is worse than the untrained network for {values}, so the whole front lies "
+            "at the end of another objective: use the method `cosmos` of the default preset, where "
+            "you use another, a smaller `learning_rate`, more `epochs`, or losses of one scale",
+        )
+    ]
+
+
+def _score_untrained(
+    untrained: nn.Module,
+    model: nn.Module,
+    problem: Problem,
+    objectives: Sequence[Objective],
+    batch: Batch,
+) -> Array:
+    """Compute the values of the network before the training at equal weights."""
+    like = next(model.parameters())
+    first_parameter = next(untrained.parameters())
+    if (first_parameter.device, first_parameter.dtype) != (like.device, like.dtype):
+        untrained = copy.deepcopy(untrained).to(like.device, like.dtype)
+    count = len(problem.objectives)
+    with evaluation_mode(untrained), set_precision("fp32"):
+        ray = torch.full((1, count), 1 / count)
+        outputs = predict_at_rays(untrained, batch.inputs, ray, problem.prepare)
+        scores = [
+            compute_score(objective.score, outputs, batch.targets, problem.score_batch)
+            for objective in objectives
+        ]
+    start: Array = torch.cat(scores).double().cpu().numpy()
+    # a network that has learned nothing answers the same to everybody: its gaps say nothing
+    inner = [getattr(objective, "wrapped", objective) for objective in objectives]
+    gaps = [isinstance(objective, GroupObjective) for objective in inner]
+    return np.where(gaps, np.nan, start)
+
+
 def _find_drowned(front: Front, order: Array, losses: Mapping[str, float]) -> list[Finding]:
     """Find a loss next to which the others hardly count.
 
@@ -374,61 +447,3 @@ def _compute_at_equal_weights(
             sizes = [float(grad.abs().max()) for grad in by_input if grad is not None]
             gradients[objective.name] = max(sizes, default=0.0)
     return losses, gradients
-
-
-def compute_sensitivity(
-    model: nn.Module,
-    inputs: Inputs,
-    rays: Tensor,
-    *,
-    prepare: Callable[[Inputs, torch.dtype], Inputs] | None = None,
-) -> float:
-    r"""Measure how much a network depends on the ray; 0 if not at all.
-
-    .. math:: \frac{E\,|f(x, r) - f(x, \bar r)|}{E\,|f(x, \bar r) - f(x', \bar r)|}
-
-    over the rays r with mean r̄, the samples x, and x' another sample; the mean over heads. At 1
-    the ray moves an output as far as another input would.
-
-    Args:
-        model: ``forward(inputs, ray) -> outputs``.
-        inputs: some hundred samples.
-        rays: ``[N, J]``, those of a front.
-        prepare: a problem's.
-
-    Returns:
-        The ratio; NaN where all samples have the same outputs, so that there is no measure.
-
-    >>> class Shifted(nn.Module):
-    ...     def forward(self, x: Tensor, ray: Tensor) -> Tensor:
-    ...         return x + 10 * ray[0]
-    >>> x = torch.randn(500, 1, generator=torch.Generator().manual_seed(0))
-    >>> rays = torch.tensor([[0.4, 0.6], [0.6, 0.4]])
-    >>> round(compute_sensitivity(Shifted(), x, rays), 1)
-    0.9
-    """
-    with evaluation_mode(model), set_precision("fp32"):
-        outputs = predict_at_rays(
-            model, inputs, torch.cat([rays, rays.mean(dim=0, keepdim=True)]), prepare
-        )
-        ratios: list[Tensor] = []
-
-        def add_ratio(head: Tensor) -> Tensor:
-            ratios.append(_compute_ratio(head))
-            return head
-
-        map_tensors(add_ratio, outputs)
-    return float(torch.stack(ratios).mean())
-
-
-def _compute_ratio(head: Tensor) -> Tensor:
-    """Compute the ratio for a head's outputs ``[N + 1, B, ...]``, the last at the mean ray."""
-    head = head.double()
-    # x' is another sample: the same pairs every time, so that the number can be reproduced
-    order = torch.randperm(head.shape[1], generator=torch.Generator().manual_seed(0))
-    centre = head[-1]
-    by_ray = (head[:-1] - centre).abs().mean()
-    by_input = (centre - centre[order.to(head.device)]).abs().mean()
-    differs = by_input > ROUNDING * centre.abs().mean()
-    ratio = torch.where(differs, by_ray / by_input, torch.nan)
-    return torch.where(by_ray == 0, 0.0, ratio)

@@ -124,6 +124,7 @@ def diagnose_network(
         splits["val"],
         scaled=plan.training.scale_losses,
         learned=training_task(model, problem.objectives).fit is None,
+        untrained=plan.model,
     )
     if processes.first:
         for finding in diagnosis.findings:

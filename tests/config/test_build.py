@@ -1,6 +1,5 @@
 """Trainings of several networks: one front, each network judged by itself, stacked or not."""
 
-import dataclasses
 import itertools
 import weakref
 from collections.abc import Callable, Mapping
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.small import few_digits, plan_of
+from tests.small import plan_of
 from torch import nn
 
 from paretocosmos import evaluate, registry
@@ -384,22 +383,6 @@ def test_one_network_that_cannot_be_captured_is_told_of(
 
 
 # ---------------------------------------------------------------- images
-
-
-@pytest.mark.parametrize("method", ["pareto_mtl", "mgda", "phn_epo"])
-def test_images_train_and_stack(
-    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few = dataclasses.replace(few_digits(train=60, val=20, test=20), spec=None)
-    settings: dict[str, Any] = {"batch_size": 30, "rays": 3, "reference": (4.0, 4.0)}
-    settings |= {"networks": 2} if method == "pareto_mtl" else {}
-    given: dict[str, Any] = {"method": method, "epochs": 2, "precision": "fp64", "engine": "eager"}
-    runs = []
-    for together in (True, False):
-        monkeypatch.setattr(training, "_should_stack", lambda plan, _, together=together: together)
-        out = tmp_path / str(together)
-        runs.append(fit(few, preset="paper", settings=settings, out=out, device="cpu", **given))
-    _near(*runs)
 
 
 # ---------------------------------------------------------------- out of memory

@@ -39,20 +39,8 @@ def test_what_is_no_number_is_infinitely_far(values: list[list[float]], quality:
     assert found == quality
 
 
-def test_separate_networks_are_judged_by_their_own_weighted_sum() -> None:
-    front = front_of([[1.0, 3.0], [2.0, 8.0]], [[0.75, 0.25], [0.75, 0.25]])
-    assert Separate(floor=0.0).quality(front) == pytest.approx(-1.5)
-
-
 def test_an_objective_without_weight_may_have_no_number() -> None:
     assert Separate(floor=0.0).quality(front_of([[0.5, np.nan]], [[1.0, 0.0]])) == -0.5
-
-
-def test_separate_adds_even_rays_after_the_ends_and_the_centre() -> None:
-    assert len(Separate(networks=4).fixed_rays(3)) == 4
-    five = Separate(networks=5).fixed_rays(3)
-    assert len(five) == 5
-    assert not torch.allclose(five[-1], five[-2])  # not the centre again
 
 
 def test_stratified_rays_follow_alpha() -> None:

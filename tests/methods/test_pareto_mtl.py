@@ -12,7 +12,6 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import ParetoMtl, State
 from paretocosmos.pareto import even_rays
-from paretocosmos.pareto.solvers import MinNorm, min_norm
 
 Array = npt.NDArray[np.float64]
 Shortest = Callable[[Array], Array]
@@ -128,24 +127,6 @@ def test_its_own_vector_is_no_constraint(
             assert not after["searching"]
 
 
-@pytest.mark.parametrize("objectives", [2, 3])
-def test_descending_weights_have_an_absolute_sum_of_j(objectives: int) -> None:
-    method = ParetoMtl()
-    state = method.at_epoch(LATE, method.init(objectives))
-    for seed in range(10):
-        losses, gradients = _case(objectives, seed)
-        weights, _ = _weights(method, seed % 5, losses, gradients, state)
-        assert float(weights.abs().sum()) == pytest.approx(objectives)
-
-
-def test_far_from_the_cone_a_loss_is_pushed_up() -> None:
-    """Nothing but the first loss: the network that is to have the second large lets it grow."""
-    method = ParetoMtl()
-    losses, gradients = torch.tensor([0.9, 0.05], dtype=DOUBLE), torch.eye(2, dtype=DOUBLE)
-    weights, _ = _weights(method, 4, losses, gradients, method.init(2))
-    assert weights[0] > 0 > weights[1]
-
-
 def test_the_search_ends_with_a_batch_in_the_cone() -> None:
     method, units = ParetoMtl(), _units(5, 2)
     outside, gradients = torch.tensor([0.9, 0.05], dtype=DOUBLE), torch.eye(2, dtype=DOUBLE)
@@ -205,31 +186,6 @@ def test_one_group_in_the_cone_ends_the_search_of_its_network_alone() -> None:
     assert after["steps_searching"].tolist() == [2, 1]
     torch.testing.assert_close(weights[0, 0], alone)
     torch.testing.assert_close(weights[1].abs().sum(dim=-1), torch.full((3,), 2.0, dtype=DOUBLE))
-
-
-@pytest.mark.parametrize("searching", [True, False], ids=["search", "descend"])
-def test_the_largest_certificate_is_that_of_the_stage_it_is_in(
-    searching: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both programmes are solved at every step; only the one whose weights are taken counts."""
-    gaps = {True: 0.25, False: 0.5}
-    calls: list[bool] = []
-
-    def graded(gram: Tensor, *, plane: bool = False) -> MinNorm:
-        solved = min_norm(gram, plane=plane)
-        calls.append(not calls)  # the first is the search
-        return solved._replace(gap=torch.full_like(solved.gap, gaps[calls[-1]]))
-
-    monkeypatch.setattr("paretocosmos.methods.pareto_mtl.min_norm", graded)
-    method = ParetoMtl()
-    state = method.at_epoch(0 if searching else LATE, method.init(2))
-    outside = torch.tensor([0.9, 0.05], dtype=DOUBLE)
-    _, state = _weights(method, 4, outside, torch.eye(2, dtype=DOUBLE), state)
-    assert calls == [True, False]
-    assert method.report(state)["largest_gap"] == gaps[searching]
-    gaps = {True: 0.1, False: 0.1}
-    _, state = _weights(method, 4, outside, torch.eye(2, dtype=DOUBLE), state)
-    assert float(state["gap"]) == (0.25 if searching else 0.5)  # the largest of all steps
 
 
 @pytest.mark.parametrize(

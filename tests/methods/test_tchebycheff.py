@@ -98,9 +98,3 @@ def test_smoothing_must_be_positive(smoothing: float) -> None:
         for function in (tchebycheff_loss, tchebycheff_weights):
             with pytest.raises(ConfigurationError, match=r"`smoothing` must be finite and at leas"):
                 function(torch.ones(2), torch.ones(2), smoothing=smoothing)
-
-
-@EVERY
-def test_negative_losses_are_refused(method: Either) -> None:
-    with pytest.raises(ConfigurationError, match=r"needs losses of at least 0, found -1 for `b`"):
-        method.check(torch.tensor([1.0, -1.0]), ("a", "b"))

@@ -57,12 +57,6 @@ def test_the_gradient_is_that_of_the_scalar_itself(
         torch.testing.assert_close(one, two, rtol=1e-10, atol=1e-12)
 
 
-def test_linear_weights_are_the_rays() -> None:
-    rays = torch.rand(2, 5, 3)
-    weights, _ = Linear().weights(torch.rand(2, 5, 3), rays, no_gram, {})
-    assert torch.equal(weights, rays)
-
-
 def test_linear_weights_have_a_floor() -> None:
     rays = torch.tensor([[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]])
     weights, _ = Linear(floor=0.1).weights(torch.rand(2, 3), rays, no_gram, {})
@@ -103,14 +97,6 @@ def test_weights_of_half_precision_losses_are_float32(
     torch.testing.assert_close(weights.double(), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_groups_do_not_touch_each_other(method: Cosmos | Linear) -> None:
-    losses, rays = torch.rand(3, 4, 2), torch.rand(3, 4, 2).softmax(dim=-1)
-    whole, _ = method.weights(losses, rays, no_gram, {})
-    alone, _ = method.weights(losses[1, 2], rays[1, 2], no_gram, {})
-    torch.testing.assert_close(whole[1, 2], alone)
-
-
 @pytest.mark.parametrize("kind", [Cosmos, Linear])
 def test_rays_are_drawn_from_the_dirichlet(kind: type[Cosmos | Linear]) -> None:
     method = kind(alpha=(0.1, 0.5))
@@ -121,12 +107,6 @@ def test_rays_are_drawn_from_the_dirichlet(kind: type[Cosmos | Linear]) -> None:
     torch.testing.assert_close(rays.mean(dim=0), torch.tensor([1 / 6, 5 / 6]), atol=0.025, rtol=0)
     assert torch.equal(rays, sample_rays(4_000, 2, alpha=(0.1, 0.5), generator=5))
     assert not torch.equal(rays[:7], method.sample(2, 7, generator))  # the generator moves on
-
-
-@pytest.mark.parametrize("kind", [Cosmos, Linear])
-def test_alpha_must_fit_the_objectives(kind: type[Cosmos | Linear]) -> None:
-    with pytest.raises(ConfigurationError, match="here 3; found 2"):
-        kind(alpha=(0.1, 0.5)).sample(3, 1, torch.Generator())
 
 
 @pytest.mark.parametrize(
@@ -147,13 +127,6 @@ def test_bad_settings_are_refused_at_once(settings: Settings, says: str) -> None
     if "alpha" in settings:
         with pytest.raises(ConfigurationError, match=says):
             Linear(**settings)  # type: ignore[arg-type]
-
-
-def test_methods_are_values() -> None:
-    assert Cosmos(penalty=2.0) == Cosmos(penalty=2.0) != Cosmos(penalty=3.0)
-    assert len({Cosmos(), Cosmos(), Cosmos(alpha=(0.1, 0.5))}) == 2
-    with pytest.raises(AttributeError):
-        Cosmos().penalty = 1.0  # type: ignore[misc]
 
 
 def test_the_defaults_are_the_papers_for_fairness() -> None:

@@ -72,12 +72,6 @@ def test_rows_say_how_many_points_and_networks(done: Comparison) -> None:
     assert done.alone == ["single_task"]
 
 
-def test_a_method_is_what_it_would_be_alone(done: Comparison, tmp_path: Path) -> None:
-    given: dict[str, Any] = {"epochs": 2, "settings": HIDDEN, "seeds": (1, 2), **SMALL}
-    alone = fit("toy_convex", preset="paper", method="pareto_mtl", out=tmp_path / "runs", **given)
-    assert [run.front for run in alone] == [run.front for run in done.runs["pareto_mtl"]]
-
-
 def test_the_baselines_are_things_there_are() -> None:
     assert {"cosmos", *get_pairs()} <= set(BASELINES)
     assert set(COMPARED) <= {*registry.names("methods"), *get_pairs()}

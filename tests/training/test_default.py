@@ -98,25 +98,6 @@ def test_averaged_weights_are_kept_and_those_trained_go_on(
 
 
 @pytest.mark.system
-def test_a_stack_is_each_alone(table: TabularProblem, tmp_path: Path) -> None:
-    stacked = _go(tmp_path / "stack", table, seeds=SEEDS, precision="fp64")
-    assert {run.record["seeds_together"] for run in stacked} == {3}
-    _near(stacked, _alone(tmp_path / "alone", table, precision="fp64"))
-    fronts = [run.front for run in stacked]
-    assert fronts[0] != fronts[1] != fronts[2] != fronts[0]
-
-
-@pytest.mark.system
-def test_traced_is_eager(table: TabularProblem, tmp_path: Path) -> None:
-    runs = [
-        _go(tmp_path / engine, table, engine=engine, precision="fp64")
-        for engine in ("eager", "traced")
-    ]
-    assert [run[0].record["engine"] for run in runs] == ["eager", "traced"]
-    _near(*runs)
-
-
-@pytest.mark.system
 def test_patience_ends_early_in_a_stack_as_alone(table: TabularProblem, tmp_path: Path) -> None:
     settings = SETTINGS | {"patience": 2, "evaluate_every": 1, "learning_rate": 0.03}
     given: dict[str, Any] = {"epochs": 30, "settings": settings, "precision": "fp64"}

@@ -140,18 +140,6 @@ def test_several_seeds_are_each_alone(
 
 
 @pytest.mark.parametrize("groups", [1, 4])
-def test_without_the_gram_matrix_the_sum_is_one_backward_pass(groups: int) -> None:
-    model, inputs = Tasks(2), torch.randn(8, 2, 4, 4, dtype=DOUBLE)
-    leaves = _parameters(model, "channels last")
-    passes: list[int] = []
-    leaves["conv.weight"].register_hook(lambda gradient: passes.append(1))
-    losses = _losses(model, inputs, groups)
-    each_loss = LossGradients(losses(leaves), leaves, HEADS, stacked=False)
-    _weighted_is_a_backward_pass(each_loss, losses(leaves), leaves)
-    assert len(passes) == 2  # ours and the one it was compared with
-
-
-@pytest.mark.parametrize("groups", [1, 4])
 def test_the_gram_matrix_asked_for_twice_is_paid_for_once(groups: int) -> None:
     model, inputs = Tasks(2), torch.randn(8, 2, 4, 4, dtype=DOUBLE)
     leaves = _parameters(model, "contiguous")

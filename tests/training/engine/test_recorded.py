@@ -145,19 +145,6 @@ def test_a_trace_that_does_not_repeat_is_not_used() -> None:
     assert model.calls == STEPS + 1  # one more for the attempt
 
 
-def test_gram_and_state_are_recorded_too() -> None:
-    class Watching(Averaging):
-        def weights(
-            self, losses: Tensor, rays: Tensor, gram: Gram, state: State
-        ) -> tuple[Tensor, State]:
-            weights, after = super().weights(losses, rays, gram, state)
-            return weights / gram().diagonal(dim1=-2, dim2=-1).sqrt(), after
-
-    traced, model = _both(Net, Watching(), 4)
-    assert traced.failure is None
-    assert model.calls == 2 * len(SIZES)
-
-
 # ---------------------------------------------------------------- compiled
 
 

@@ -132,18 +132,6 @@ def test_gram_holds_the_inner_products_of_the_gradients(groups: int, batch: Batc
                 torch.testing.assert_close(state["gram"][group, i, j], rows[i].dot(rows[j]))
 
 
-def test_the_methods_state_is_carried_on(batch: Batch) -> None:
-    model, rays = Joined(), _rays(2)
-    parameters = dict(model.named_parameters())
-    step = make_step(model, OBJECTIVES, Watching())
-    state: State = {"steps": torch.zeros(())}
-    for _ in range(3):
-        result = step(parameters, batch, rays, state)
-        state = result.state
-    assert state["steps"] == 3
-    assert torch.equal(state["losses"], result.losses)
-
-
 def test_a_step_changes_nothing_it_was_given(batch: Batch) -> None:
     model, rays = Joined(), _rays(1)
     parameters = dict(model.named_parameters())
@@ -168,7 +156,6 @@ def test_parameters_that_are_left_out_stay_frozen(batch: Batch) -> None:
 # ---------------------------------------------------------------- several seeds at once
 
 
-SEEDS = 3
 HEADS = {"left": 4, "right": 4}
 IMAGE = (1, 16, 16)
 
@@ -211,40 +198,6 @@ def _with_heads(
     objectives = [CrossEntropy(name=head, output=head, target=head) for head in HEADS]
     prepare = _images if len(shape) == 3 else None
     return make_step(model, objectives, method, prepare=prepare, stacked=stacked)
-
-
-@pytest.mark.parametrize("groups", [1, 4])
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("method", [Watching(), Cosmos(penalty=2.0)], ids=["gram", "cosmos"])
-def test_stacked_seeds_step_as_each_alone(network: str, method: Method, groups: int) -> None:
-    make, shape = NETWORKS[network]
-    models = [make(seed).to(DOUBLE) for seed in range(SEEDS)]
-    batches = [_classes(shape, 10 + seed) for seed in range(SEEDS)]
-    rays = torch.rand(SEEDS, groups, len(HEADS), dtype=DOUBLE).softmax(dim=-1)
-    state: State = {"steps": torch.arange(3.0)} if isinstance(method, Watching) else {}
-
-    parameters = [dict(model.named_parameters()) for model in models]
-    stack = {n: torch.stack([own[n].detach() for own in parameters]) for n in parameters[0]}
-    batch = Batch(
-        torch.stack([one.inputs for one in batches]),  # type: ignore[misc]
-        {head: torch.stack([one.targets[head] for one in batches]) for head in HEADS},
-    )
-    step = _with_heads(models[0], method, shape, stacked=True)
-    result = step(stack, batch, rays, state)
-    assert result.losses.shape == (SEEDS, groups, len(HEADS))
-    for place, model in enumerate(models):
-        mine = {name: value[place] for name, value in state.items()}
-        alone = _with_heads(model, method, shape)
-        expected = alone(parameters[place], batches[place], rays[place], mine)
-        torch.testing.assert_close(result.losses[place], expected.losses, rtol=1e-10, atol=1e-12)
-        assert any(gradient.abs().sum() > 1e-3 for gradient in expected.gradients.values())
-        for name, gradient in expected.gradients.items():
-            found = result.gradients[name][place]
-            torch.testing.assert_close(found, gradient, rtol=1e-9, atol=1e-12)
-        for name, value in expected.state.items():
-            torch.testing.assert_close(result.state[name][place], value, rtol=1e-9, atol=1e-12)
-    if isinstance(method, Watching):
-        assert result.state["gram"].shape == (SEEDS, groups, len(HEADS), len(HEADS))
 
 
 @pytest.mark.parametrize("recorded", [False, True], ids=["eager", "traced"])

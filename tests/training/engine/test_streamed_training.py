@@ -1,10 +1,8 @@
 """Whole trainings on streamed data against the same on data that lies on the device."""
 
-import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +10,16 @@ import numpy as np
 import pytest
 import torch
 from tests.small import few_digits
-from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from paretocosmos import Problem, Run, fit
+from paretocosmos import Run, fit
 from paretocosmos.errors import DataError
-from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.evaluation import samples
-from paretocosmos.objectives import MeanSquaredError
-from paretocosmos.problems import Split
 from paretocosmos.problems.images import ImageProblem
 from paretocosmos.runs import find_newest_checkpoint, load_tensors
 from paretocosmos.training import engine
-from paretocosmos.training.engine import TrainState, batch_source
+from paretocosmos.training.engine import batch_source
 from paretocosmos.training.engine.batch_source import THREAD
 from paretocosmos.training.loop import Progress
-from paretocosmos.types import Batch, Inputs, first
 
 IMAGES: dict[str, Any] = {
     "batch_size": 32,
@@ -136,99 +128,7 @@ def test_data_that_goes_away_ends_the_training_and_can_be_resumed(
     _same(resident, fit("toy_convex", preset="paper", out=tmp_path / "cut", resume=True, **given))
 
 
-def test_an_interrupted_training_leaves_no_thread(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    _stream(monkeypatch)
-    inside, steps = TrainState.compute_step, 0
-
-    def advance(self: TrainState, batch: Batch, rays: Tensor) -> Tensor:
-        nonlocal steps
-        steps += 1
-        if steps == 3:
-            raise KeyboardInterrupt
-        return inside(self, batch, rays)
-
-    monkeypatch.setattr(TrainState, "compute_step", advance)
-    with pytest.raises(KeyboardInterrupt):
-        fit(
-            "toy_convex",
-            preset="paper",
-            epochs=2,
-            settings=TABLE,
-            device="cpu",
-            out=tmp_path / "run",
-        )
-    assert not [thread for thread in threading.enumerate() if thread.name == THREAD]
-
-
 # ---------------------------------------------------------------- memory-mapped, and not copied
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Mapped(Problem):
-    """Images in a memory-mapped file; a network sees a few of their pixels."""
-
-    images: Tensor
-
-    def split(self, name: Split) -> Batch:
-        wanted = torch.linspace(0, 1, len(self.images))
-        return Batch(self.images, {"low": wanted, "high": 1 - wanted})
-
-    def prepare(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
-        return first(inputs)[:, 0, :2, :2].flatten(1).to(dtype) / 255
-
-
-class Sizes(TorchDispatchMode):
-    """The largest tensor that any operation of this thread fills, in bytes."""
-
-    largest = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        before = {t.untyped_storage().data_ptr() for t in args if isinstance(t, Tensor)}
-        made = isinstance(result, Tensor) and func is not torch.ops.aten.empty.memory_format
-        if made and result.untyped_storage().data_ptr() not in before:
-            self.largest = max(self.largest, result.untyped_storage().nbytes())
-        return result
-
-
-@pytest.mark.parametrize("stream", [False, True], ids=["resident", "streamed"])
-def test_a_memory_mapped_split_is_never_copied_whole(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stream: bool
-) -> None:
-    shape = (300, 3, 64, 64)
-    numbers = np.lib.format.open_memmap(
-        tmp_path / "images.npy", mode="w+", dtype=np.uint8, shape=shape
-    )
-    numbers[:, 0, :2, :2] = np.random.default_rng(0).integers(0, 256, (300, 2, 2))
-    images = torch.from_numpy(numbers)
-    problem = Mapped(
-        name="mapped",
-        objectives=tuple(MeanSquaredError(name=n, target=n) for n in ("low", "high")),
-        reference=(2.0, 2.0),
-        input_shape=(4,),
-        outputs=1,
-        images=images,
-    )
-    if stream:
-        _stream(monkeypatch)
-    # a chunk of ten samples to evaluate, so that only training could be large
-    monkeypatch.setattr(evaluation, "CHUNK_IMAGES", 10 * 5 * math.prod(shape[1:]))
-    settings = {"batch_size": 32, "rays": 5, "hidden": (8,)}
-    with Sizes() as sizes:  # type: ignore[no-untyped-call]
-        run = fit(
-            problem,
-            preset="paper",
-            epochs=1,
-            settings=settings,
-            engine="eager",
-            device="cpu",
-            out=tmp_path / "run",
-        )
-    assert run.record["data"] == ("streamed" if stream else "on the device")
-    batch = 32 * math.prod(shape[1:])  # which another thread gathers where it is streamed
-    assert sizes.largest < batch if stream else sizes.largest == batch
 
 
 # ---------------------------------------------------------------- what it says of itself

@@ -110,7 +110,7 @@ def test_a_problem_and_a_network_from_outside_likewise(train: Train) -> None:
 
 
 def test_several_of_a_kind_from_outside_are_one_where_they_say_so() -> None:
-    from paretocosmos.training.engine.step import compute_group_losses
+    from paretocosmos.training.engine import compute_group_losses
 
     calls = []
 

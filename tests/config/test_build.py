@@ -13,7 +13,7 @@ import torch
 from tests.small import plan_of
 from torch import nn
 
-from paretocosmos import evaluate, registry
+from paretocosmos import evaluate, fit, registry
 from paretocosmos.config import Plan, get_pairs
 from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.methods import Separate
@@ -26,7 +26,6 @@ from paretocosmos.runs import Run, find_newest_checkpoint, load_tensors
 from paretocosmos.training import fit as training
 from paretocosmos.training import network_stack
 from paretocosmos.training.engine import Engine, choose_engine
-from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.training.seed_run import SeedRun
 from paretocosmos.types import Batch

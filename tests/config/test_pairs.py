@@ -10,6 +10,7 @@ import torch
 from tests.small import plan_of
 from torch import Tensor, nn
 
+from paretocosmos import fit
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import (
     Cosmos,
@@ -33,7 +34,6 @@ from paretocosmos.nn.conditioning import (
 from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.runs import Run
-from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch, Outputs, Targets
 
 # ---------------------------------------------------------------- what is built

@@ -13,6 +13,7 @@ import torch
 from tests.small import Joined, plan_of
 from torch import Tensor, nn
 
+from paretocosmos import fit
 from paretocosmos.config import Plan, Training, find_third_party
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.methods import Cosmos, Gram, Method, State
@@ -23,7 +24,6 @@ from paretocosmos.pareto import sample_rays
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.functions import ToyProblem
 from paretocosmos.registry import Spec
-from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch
 
 

@@ -11,13 +11,13 @@ import torch
 from tests.small import plan_of
 from torch import nn
 
+from paretocosmos import fit
 from paretocosmos.config import Plan
 from paretocosmos.errors import RunError
 from paretocosmos.nn.backbones import Mlp
 from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.registry import Spec
 from paretocosmos.runs import Run, load_run
-from paretocosmos.training.fit import fit
 
 LOOKED: list[str] = []  # where weights were looked for
 THERE: list[str] = []  # where they are

@@ -7,10 +7,9 @@ import torch
 
 from paretocosmos import fit, load_problem
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.methods import Cosmos
-from paretocosmos.methods.base import State
+from paretocosmos.methods import Cosmos, State
+from paretocosmos.pareto import cosmos_weights
 from paretocosmos.pareto.metrics import hypervolume, monotonicity
-from paretocosmos.pareto.scalarize import cosmos_weights
 from paretocosmos.problems.functions import FunctionProblem
 
 ALIGNED = Cosmos(

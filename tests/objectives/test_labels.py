@@ -16,7 +16,7 @@ from paretocosmos.objectives import (
     MeanSquaredError,
     Objective,
 )
-from paretocosmos.training.engine.step import compute_group_losses
+from paretocosmos.training.engine import compute_group_losses
 
 NAN = float("nan")
 

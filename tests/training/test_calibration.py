@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from typer.testing import CliRunner
 
-from paretocosmos import evaluate
+from paretocosmos import evaluate, fit
 from paretocosmos.cli import app
 from paretocosmos.evaluation import load_samples_for
 from paretocosmos.nn.conditioning import Conditioning
@@ -21,7 +21,6 @@ from paretocosmos.pareto import Front
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.runs import Run, load_run
 from paretocosmos.training.calibration import find_useful_ends
-from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch, Outputs, Targets
 
 ROWS = 1000

@@ -8,12 +8,11 @@ import pytest
 import torch
 from tests.resumed import results, stop_at
 
-from paretocosmos import Callback, Run, fit
+from paretocosmos import Callback, Run, compare, fit
 from paretocosmos.errors import CallbackWarning, ConfigurationError, DivergedError
 from paretocosmos.estimators import ParetoRegressor
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.training.callbacks import Evaluation, Start
-from paretocosmos.training.compare import compare
 from paretocosmos.training.fit import Progress
 
 

@@ -11,11 +11,11 @@ import torch
 from tests.resumed import results, stop_at
 from torch import Tensor
 
+from paretocosmos import fit
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs import Run, find_newest_checkpoint, load_tensors
-from paretocosmos.training.fit import fit
 from paretocosmos.types import Outputs, Targets
 
 SEEDS = (1, 2, 3)

@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 import torch
 
+from paretocosmos import compare, fit
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.methods import Linear
 from paretocosmos.training import scheduler
 from paretocosmos.training.callbacks import Callback
-from paretocosmos.training.compare import compare
-from paretocosmos.training.fit import fit
 from paretocosmos.training.progress import Progress
 from paretocosmos.training.scheduler import run_tasks
 from paretocosmos.training.tasks import Outcome, Task

@@ -14,13 +14,13 @@ from tests.resumed import results, stop_at
 from tests.small import Joined, few_digits
 from torch import Tensor, nn
 
+from paretocosmos import fit
 from paretocosmos.errors import DivergedError, RunError
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs import Run, find_newest_checkpoint, load_run, load_tensors
 from paretocosmos.training import fit as training
 from paretocosmos.training.engine import Optimizer
-from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Progress, Trainer
 from paretocosmos.training.seed_run import SeedRun
 

@@ -13,6 +13,7 @@ import torch
 from tests.small import few_digits
 from torch import Tensor, nn
 
+from paretocosmos import fit
 from paretocosmos.errors import EngineWarning
 from paretocosmos.methods import Cosmos
 from paretocosmos.problems import Problem, load_problem
@@ -28,7 +29,6 @@ from paretocosmos.training.engine import (
     UpdateRule,
     make_step,
 )
-from paretocosmos.training.fit import fit
 from paretocosmos.types import Batch, map_tensors
 
 pytestmark = [

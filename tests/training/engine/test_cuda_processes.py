@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from paretocosmos import fit
 from paretocosmos.runtime.distributed import Processes, processes
 from paretocosmos.runtime.distributed.messages import gather_rows, sum_over_processes
-from paretocosmos.training.fit import fit
 
 pytestmark = [
     pytest.mark.system,

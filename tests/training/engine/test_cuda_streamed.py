@@ -20,8 +20,7 @@ from paretocosmos.errors import DataError
 from paretocosmos.problems.images import ImageProblem
 from paretocosmos.runs import find_newest_checkpoint, load_tensors
 from paretocosmos.runtime import device as machine
-from paretocosmos.training.engine import Streamed, batch_source
-from paretocosmos.training.engine.batch_source import SLOTS, THREAD
+from paretocosmos.training.engine import SLOTS, THREAD, Streamed, batch_source
 from paretocosmos.training.loop import Progress
 from paretocosmos.types import Batch, map_tensors
 

@@ -18,6 +18,7 @@ from paretocosmos.nn.conditioning import Concat
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.training.engine import (
     ENGINES,
+    BatchHandle,
     BatchSource,
     CudaGraphEngine,
     EagerEngine,
@@ -33,7 +34,6 @@ from paretocosmos.training.engine import (
     cuda_graph,
     make_step,
 )
-from paretocosmos.training.engine.batch_source import BatchHandle
 from paretocosmos.types import Batch, map_tensors
 
 SAMPLES, FEATURES, J = 70, 3, 2

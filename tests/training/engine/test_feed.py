@@ -15,18 +15,16 @@ from torch import Tensor
 
 from paretocosmos.errors import DataError
 from paretocosmos.training.engine import (
-    BatchSource,
-    InMemory,
-    Streamed,
-    batch_source,
-    make_batch_source,
-)
-from paretocosmos.training.engine.batch_source import (
     AHEAD,
     SLOTS,
     THREAD,
+    BatchSource,
+    InMemory,
     SplitTensors,
+    Streamed,
+    batch_source,
     collect_handles,
+    make_batch_source,
 )
 from paretocosmos.types import Batch
 

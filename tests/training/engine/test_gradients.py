@@ -11,7 +11,7 @@ from torch.func import functional_call
 
 from paretocosmos.methods import Cosmos, Epo, Mgda, ParetoMtl
 from paretocosmos.nn.conditioning import Unconditioned, is_inside
-from paretocosmos.training.engine.gradients import LossGradients, find_head_modules
+from paretocosmos.training.engine import LossGradients, find_head_modules
 
 DOUBLE = torch.float64
 Parameters = dict[str, Tensor]

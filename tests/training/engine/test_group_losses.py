@@ -5,8 +5,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError, Objective, TprGap
-from paretocosmos.training.engine import step
-from paretocosmos.training.engine.step import compute_group_losses
+from paretocosmos.training.engine import compute_group_losses, step
 from paretocosmos.types import Outputs, Targets
 
 DOUBLE = torch.float64

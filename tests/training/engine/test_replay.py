@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from paretocosmos.training.engine.tracing import compile_straight_line
+from paretocosmos.training.engine import compile_straight_line
 
 
 def _recorded(*tensors: Tensor) -> list[Tensor]:

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from paretocosmos.training.engine.tracing import IN_PLACE, compile_straight_line, simplify_graph
+from paretocosmos.training.engine import IN_PLACE, compile_straight_line, simplify_graph
 
 aten = torch.ops.aten
 

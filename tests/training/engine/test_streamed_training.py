@@ -17,8 +17,7 @@ from paretocosmos.evaluation import samples
 from paretocosmos.problems.images import ImageProblem
 from paretocosmos.runs import find_newest_checkpoint, load_tensors
 from paretocosmos.training import engine
-from paretocosmos.training.engine import batch_source
-from paretocosmos.training.engine.batch_source import THREAD
+from paretocosmos.training.engine import THREAD, batch_source
 from paretocosmos.training.loop import Progress
 
 IMAGES: dict[str, Any] = {

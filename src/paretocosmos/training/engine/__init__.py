@@ -9,31 +9,57 @@ from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.evaluation.samples import move_batch
 from paretocosmos.runtime.device import fits_on_device
 from paretocosmos.training.engine.batch_source import (
+    AHEAD,
+    SLOTS,
+    THREAD,
+    BatchHandle,
     BatchSource,
     FromLoader,
     InMemory,
     Share,
+    SplitTensors,
     Streamed,
+    collect_handles,
 )
 from paretocosmos.training.engine.cuda_graph import CudaGraphEngine
 from paretocosmos.training.engine.eager import EagerEngine, TrainState
-from paretocosmos.training.engine.gradients import LossGradients
+from paretocosmos.training.engine.gradients import (
+    HypernetGradients,
+    HypernetWithFeatures,
+    LossGradients,
+    find_head_modules,
+    has_hypernet_gradients,
+)
 from paretocosmos.training.engine.optimizer import Optimizer, UpdateRule
-from paretocosmos.training.engine.step import Step, StepResult, make_step
-from paretocosmos.training.engine.tracing import DataDependentError, TracedStep
+from paretocosmos.training.engine.step import Step, StepResult, compute_group_losses, make_step
+from paretocosmos.training.engine.tracing import (
+    IN_PLACE,
+    DataDependentError,
+    TracedStep,
+    compile_straight_line,
+    simplify_graph,
+)
 from paretocosmos.types import Batch
 
 __all__ = [
+    "AHEAD",
     "ENGINES",
+    "IN_PLACE",
+    "SLOTS",
+    "THREAD",
+    "BatchHandle",
     "BatchSource",
     "CudaGraphEngine",
     "DataDependentError",
     "EagerEngine",
     "Engine",
     "FromLoader",
+    "HypernetGradients",
+    "HypernetWithFeatures",
     "InMemory",
     "LossGradients",
     "Optimizer",
+    "SplitTensors",
     "Step",
     "StepResult",
     "Streamed",
@@ -42,8 +68,14 @@ __all__ = [
     "UpdateRule",
     "check_engine",
     "choose_engine",
+    "collect_handles",
+    "compile_straight_line",
+    "compute_group_losses",
+    "find_head_modules",
+    "has_hypernet_gradients",
     "make_batch_source",
     "make_step",
+    "simplify_graph",
 ]
 
 ENGINES = ("auto", "eager", "traced", "compiled", "captured")

@@ -57,6 +57,7 @@ autodoc_mock_imports = [name for name in EXTRAS if find_spec(name) is None]
 html_theme = "furo"
 html_title = f"paretocosmos {release}"
 html_static_path = ["_static"]
+html_logo = html_favicon = "_static/logo.svg"
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False

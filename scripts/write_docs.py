@@ -15,6 +15,7 @@ from pages.commands import write_commands  # noqa: E402
 from pages.common import fill_regions  # noqa: E402
 from pages.gallery import write_gallery  # noqa: E402
 from pages.guarantees import write_guarantees  # noqa: E402
+from pages.logo import write_logo, write_social_card  # noqa: E402
 from pages.reference import KINDS, write_reference_page  # noqa: E402
 
 REGIONS = readme.REGIONS | results.REGIONS | measured.REGIONS | reproduction.REGIONS
@@ -28,6 +29,8 @@ def write_texts() -> dict[str, str]:
         "docs/gallery.md": write_gallery(),
         "docs/gallery/rate_distortion.html": gallery_figures.write_slider(),
         "docs/guarantees.md": write_guarantees(),
+        "docs/_static/logo.svg": write_logo(),
+        "docs/_static/social_card.svg": write_social_card(),
         **reproduction.write_figure_pages(),
     }
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):

@@ -106,7 +106,8 @@ def write_use_speed() -> Iterator[str]:
     """Yield what it costs to fit an estimator, serve, export and open a page."""
     estimators, serving = load_result("estimators"), load_result("serving")["rows"]
     (alone, *_, many) = load_result("onnx")["adult"]["timings"]
-    (page,) = (load_result("explorer")["objectives"][count] for count in ("2",))
+    explorer = load_result("explorer")
+    page, adult = explorer["objectives"]["2"], explorer["adult"]
     fit, together, killed = (
         estimators["fits"]["groups"],
         serving["batching"],
@@ -118,6 +119,7 @@ def write_use_speed() -> Iterator[str]:
             [f"fit a `ParetoClassifier` on {estimators['rows']:,} rows of {estimators['features']} numbers", f"{fit['seconds']:.1f} s, {fit['memory_times_data']:.1f} times the data's memory", _link("estimators")],
             ["a prediction over HTTP, 32 clients", f"{together['per_second']:,.0f} a second, 99 % within {together['p99_ms']:.0f} ms; {together['seen']['wrong'] + killed['wrong']} wrong answers, also when killed and restarted", _link("serving")],
             ["an exported model: one row / 10,000 rows", f"{alone['onnxruntime_ms']:.2f} / {many['onnxruntime_ms']:.1f} ms with onnxruntime, {alone['torch_ms']:.2f} / {many['torch_ms']:.1f} ms with PyTorch", _link("onnx")],
+            ["the page of Adult, which computes", f"{adult['bytes'] / 1e6:.1f} MB, first paint after {adult['first_paint_seconds']:.1f} s, {adult['preference_frames_per_second']:.0f} frames a second while dragging; a case {adult['case_ms']:.1f} ms, {adult['csv_rows']:,} rows of a CSV {adult['csv_seconds']:.1f} s", _link("explorer")],
             ["the page, 1,001 preferences of 5 runs", f"{page['bytes'] / 1e6:.1f} MB, {page['preference_frames_per_second']:.0f} frames a second while dragging", _link("explorer")],
         ],
     )  # fmt: skip

@@ -156,40 +156,6 @@ def test_train_prints_one_json_object_and_notes_beside_it(cli: Call, undrawn: No
     assert expected.items() <= numbers.items()
 
 
-def test_train_ends_with_a_table_and_the_folder(cli: Call, undrawn: None, tmp_path: Path) -> None:
-    out = tmp_path / ("long-" * 20) / "run"
-    ended = cli("train", "toy_convex", *SMALL, "--out", str(out))
-    run = load_run(out)
-    assert ended.code == 0
-    for words in ("hypervolume", "dominated", "training"):
-        assert words in ended.out
-    assert f"{run.hypervolume:.4f} on test" in ended.out
-    assert re.search(
-        r"^\s*method\s+cosmos \(default preset, clean protocol\)\s*$", ended.out, re.MULTILINE
-    )
-    assert str(out) in ended.out  # in one piece, to be copied
-    assert "2/2" not in ended.out + ended.err  # the bar is for a terminal
-
-
-@pytest.mark.parametrize("columns", [80])
-def test_a_log_sees_a_long_training_advance(
-    cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("paretocosmos.training.progress.LOG_INTERVAL", 0.0)
-    # what this process has grown to depends on the tests before it
-    monkeypatch.setattr("paretocosmos.training.loop.get_peak_memory", lambda device: 84_400_000)
-    ended = cli("train", "toy_convex", *SMALL, "--out", "here")
-    one, two, *_ = ended.err.splitlines()
-    for epoch, line in enumerate((one, two), start=1):
-        assert re.match(
-            rf"epoch {epoch}/2  first \d\.\d{{3}}  second \d\.\d{{3}}  HV val (-|\d\.\d{{4}})  "
-            r"[\d,]+ samples/s  84 MB  0 % waiting for data  0:\d\d:\d\d left$",
-            line,
-        ), line
-    assert "━" not in ended.err  # no bar beside the lines
-    assert cli("train", "toy_convex", *SMALL, "--out", "there", "--json").err == ""
-
-
 def test_every_option_arrives(cli: Call, undrawn: None) -> None:
     ended = cli(
         *("train", "toy_concave", *PLAIN, "--method", "cosmos", "--protocol", "paper", "--seed"),
@@ -219,19 +185,6 @@ def test_every_option_arrives(cli: Call, undrawn: None) -> None:
     assert record["precision"] == numbers["precision"] == "fp64"
     assert numbers["protocol"] == numbers["preset"] == "paper"  # the one implies the other
     assert numbers["scores"] == "mean over batches of 256"
-
-
-def test_a_preset_brings_its_method_and_what_is_set_comes_on_top(cli: Call, undrawn: None) -> None:
-    given = ("train", "toy_convex", *SMALL, "--preset", "paper", "--json")
-    numbers = json.loads(cli(*given, "--out", "paper").out)
-    assert (numbers["preset"], numbers["method"], numbers["protocol"]) == (
-        "paper",
-        "cosmos",
-        "clean",
-    )
-    numbers = json.loads(cli(*given, "--method", "linear", "--out", "both").out)
-    assert (numbers["preset"], numbers["method"]) == ("paper", "linear")
-    assert load_run("both").record["training"] == load_run("paper").record["training"]
 
 
 def test_seeds_print_a_list_and_leave_a_run_each(cli: Call, undrawn: None) -> None:
@@ -351,16 +304,6 @@ def test_version(cli: Call) -> None:
     assert (ended.code, ended.out) == (0, f"paretocosmos {paretocosmos.__version__}\n")
 
 
-@pytest.mark.system
-def test_python_m_helps() -> None:
-    shown = subprocess.run(
-        [sys.executable, "-m", "paretocosmos", "--help"], capture_output=True, text=True, check=True
-    )
-    for command in ("list", "train", "evaluate", "compare"):
-        assert command in shown.stdout
-    assert shown.stderr == ""
-
-
 def test_notes_are_on_stderr_and_once(
     cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,20 +337,15 @@ COSMOS = ("--method", "cosmos")
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "problem": (("adlt",), "unknown problem `adlt`; did you mean `adult`"),
     "setting": (("toy_convex", *COSMOS, "--set", "penalti=1"), "did you mean `penalty`"),
-    "no equals": (("toy_convex", "--set", "penalty"), "--set takes KEY=VALUE, found `penalty`"),
     "no key": (("toy_convex", "--set", "=3"), "--set takes KEY=VALUE"),
-    "several": (("toy_convex", "--set", "a=1", "--set", "b=2"), "`a`.*`b`"),
-    "alpha": (("toy_convex", "--alpha", "half"), "`alpha` takes float"),
     "penalty": (("toy_convex", *COSMOS, "--penalty", "-1"), "`penalty` must be .* at least 0"),
     "device": (("toy_convex", "--device", "cuda:99"), "on the command line: --device cpu"),
     "seeds": (
         ("toy_convex", "--seeds", "a,b"),
         "--seeds takes whole numbers such as 1,2,3, found `a,b`",
     ),
-    "no seeds": (("toy_convex", "--seeds", ""), "--seeds takes whole numbers"),
     "target": (("toy_convex", "--target", "income"), "only tables take --target"),
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
-    "no file, no target": (("absent.csv",), "`absent.csv` does not exist"),
     "no columns": (("table",), r"`table` needs `data` and `target`.*--target \.\.\."),
     "parent": (("toy_convex", "--out", "/dev/null/run"), "choose another `out`.*--out"),
 }
@@ -425,14 +363,9 @@ def test_bad_input_to_train_is_one_sentence(
 @pytest.mark.parametrize(
     ("ray", "says"),
     [
-        (("1.5,-0.5",), r"finite entries >= 0; found \[1.5, -0.5\]"),
-        (("0.5",), "one entry per objective, here 2"),
-        (("0.2,0.3,0.5",), "one entry per objective, here 2"),
         (("0.5,0.6",), "divide the ray by its sum"),
         (("a,b",), "--ray takes numbers such as 0.3,0.7"),
-        (("",), "--ray takes numbers"),
         (("0.5,0.5", "1"), "2 numbers that sum to 1"),
-        (("nan,1",), "finite entries"),
     ],
 )
 def test_bad_rays_are_one_sentence(
@@ -446,7 +379,6 @@ def test_bad_rays_are_one_sentence(
     ("options", "says"),
     [
         (("--rays", "0"), "`count` >= 1"),
-        (("--rays", "-3"), "`count` >= 1"),
         (("--split", "tset"), "did you mean `test`"),
         (("--device", "cuda:99"), "on the command line: --device cpu"),
         (("--device", "gpu"), "unknown device `gpu`"),
@@ -543,13 +475,10 @@ def _newer(folder: Path) -> None:
     [
         (shutil.rmtree, "give the folder that `train` printed"),
         (_cut("run.json"), "damaged: train again"),
-        (_cut("front.json"), "is damaged or was changed"),
-        (_cut("model.safetensors"), "train again"),
         (lambda folder: (folder / "front.json").unlink(), "does not exist"),
-        (lambda folder: (folder / "run.json").unlink(), "does not exist"),
         (_newer, r"another version \(9\).*pip install --upgrade paretocosmos"),
     ],
-    ids=["missing", "run", "front", "model", "no front", "no record", "newer"],
+    ids=["missing", "run", "no front", "newer"],
 )
 def test_a_bad_run_folder_is_one_sentence(
     cli: Call, finished: Path, damage: Callable[[Path], None], says: str

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,18 +122,11 @@ def test_a_threshold_is_printed_and_in_the_code(cli: Call, finished: Path) -> No
         ([], "what to choose by"),
         (["--knee", "--threshold", "1"], "`threshold` must be a probability above 0 and below 1"),
         (["--max", "tpr_gap"], "--max takes NAME=NUMBER"),
-        (["--max", "tpr_gap=2%%"], "--max takes NAME=NUMBER"),
         (["--max", "tpr_gap=2"], "`tpr_gap` is a share, at most 1, found 2: did you mean 0.02?"),
-        (["--min", "accuracy=90"], "did you mean 0.9?"),
         (["--max", "gap=0.02"], "`gap`; did you mean `tpr_gap`"),
         (["--max", "tpr_gap=1", "--max", "tpr_gap=2"], "--max has `tpr_gap` twice"),
         (["--weights", "a,b"], "numbers such as 0.3,0.7, found `a,b`"),
-        (["--weights", "1"], "per objective, here 2"),
-        (["--knee", "--maximize", "accuracy"], "one criterion"),
         (["--max", "tpr_gap=-0.5"], "closest that is has `tpr_gap` 0."),
-        (["--knee", "--evaluations", "1"], "`evaluations` must be at least 2"),
-        (["--knee", "--confidence", "0.9"], "`confidence` needs a bound"),
-        (["--max", "tpr_gap=0.5", "--confidence", "90"], "above 0.5 and below 1"),
         (
             ["--max", "tpr_gap=0.0001", "--confidence", "0.9", "--allow-constant"],
             "positives in `",
@@ -150,14 +142,3 @@ def test_bad_input_is_one_sentence(
     errors = [line for line in done.err.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1
     assert says in errors[0]
-
-
-def test_a_folder_tampered_with_is_refused(cli: Call, finished: Path) -> None:
-    shutil.copytree(finished, "run")
-    weights = Path("run/model.safetensors")
-    content = bytearray(weights.read_bytes())
-    content[-1] ^= 1  # one bit of one weight
-    weights.write_bytes(content)
-    done = cli("choose", "run", "--knee")
-    assert done.code == 2
-    assert "`run/model.safetensors` is damaged" in done.err

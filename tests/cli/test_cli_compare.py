@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,17 +68,6 @@ def test_a_picture_and_a_page_for_each_and_of_all(cli: Call, pages: None) -> Non
     assert "2/2" not in ended.out + ended.err  # the bars are for a terminal
 
 
-def test_a_missing_plotting_package_costs_the_pictures_only(
-    cli: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    ended = cli("compare", "toy_convex", "--methods", "mgda", *SMALL, "--out", "here")
-    assert ended.code == 0
-    assert "no compare.png" in ended.err
-    assert "compare.png" not in ended.out
-    assert Path("here/compare.json").exists()
-
-
 def test_a_table_of_ones_own(cli: Call, undrawn: None) -> None:
     draw = np.random.default_rng(0)
     frame = pd.DataFrame({"age": draw.integers(18, 80, 300)})
@@ -100,24 +88,12 @@ def test_a_table_of_ones_own(cli: Call, undrawn: None) -> None:
 REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "problem": (("adlt",), "unknown problem `adlt`; did you mean `adult`"),
     "method": (("toy_convex", "--methods", "cosmos,lineer"), "did you mean `linear`"),
-    "twice": (("toy_convex", "--methods", "mgda,mgda"), "`mgda` twice"),
-    "empty": (("toy_convex", "--methods", " , "), "at least one name, found none"),
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
-    "not compared": (
-        ("toy_convex", "--methods", "cosmos", "--set", "mgda.penalty=2"),
-        "`mgda.penalty` is for `mgda`, which is not among the methods",
-    ),
-    "not its own": (("toy_convex", "--set", "mgda.penalty=2"), "unknown setting `mgda.penalty`"),
-    "setting": (("toy_convex", "--set", "penalti=2"), "did you mean `penalty`"),
     "not of all": (("toy_convex", "--set", "penalty=2"), r"line: --set cosmos.penalty=2\)$"),
-    "value": (("toy_convex", "--set", "epochs=few"), "error: `epochs` takes int, found 'few'"),
-    "seeds": (("toy_convex", "--seeds", "1,1"), "different whole numbers"),
     "seed and seeds": (
         ("toy_convex", "--seed", "2", "--seeds", "1,3"),
         "exclude each other",
     ),
-    "protocol": (("toy_convex", "--protocol", "papr"), "did you mean `paper`"),
-    "target": (("toy_convex", "--target", "income"), "only tables take --target"),
     "parent": (("toy_convex", "--methods", "mgda", "--out", "/dev/null/x"), "another `out`.*--out"),
 }
 

@@ -1,6 +1,5 @@
 """`--help`, `list` and what is refused before a command begins, as a person meets them."""
 
-import json
 import re
 import shlex
 from collections.abc import Callable
@@ -8,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from paretocosmos import registry
 from paretocosmos.cli import COMMANDS, GROUPS
-from paretocosmos.paper import recipe_names
 
 Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the errors
 NAMES = [name for entries in GROUPS.values() for name in entries]
@@ -75,13 +72,3 @@ def test_an_error_is_spelled_in_one_way(cli: Call, arguments: tuple[str, ...], s
     assert last.startswith("error: ")
     assert says in last
     assert "Error" not in ended.err
-
-
-@pytest.mark.parametrize("kind", ["problems", "methods", "backbones", "recipes"])
-def test_one_kind_can_be_listed(cli: Call, kind: str) -> None:
-    listed = json.loads(cli("list", kind, "--json").out)
-    known = recipe_names() if kind == "recipes" else registry.names(kind)
-    assert list(listed) == [kind]
-    assert set(known) <= set(listed[kind])
-    shown = cli("list", kind).out
-    assert all(re.search(rf"^ *{name}\s", shown, re.MULTILINE) for name in known)

@@ -62,7 +62,9 @@ def test_recipes_are_trusted_by_the_command_line_only(cli: Cli, payload: Path) -
     assert code == 0, err
 
 
-def test_a_report_imports_nothing_that_a_cell_names(cli: Cli, payload: Path) -> None:
+def test_a_cell_that_nobody_trusts_is_not_imported_and_fails_with_the_option_that_would(
+    cli: Cli, payload: Path
+) -> None:
     given = ("--only", "linear", "--epochs", "1", "--device", "cpu", "--workers", "0")
     assert cli("reproduce", "intuition", *given)[0] == 0
     for record in Path("reproduction").rglob("run.json"):
@@ -70,16 +72,6 @@ def test_a_report_imports_nothing_that_a_cell_names(cli: Cli, payload: Path) -> 
     code, _, err = cli("report", "intuition", "--epochs", "1")
     assert code == 2
     assert "--trust payload" in " ".join(err.split())
-    assert not mark_of(payload).exists()
-
-
-def test_a_cell_that_nobody_trusts_fails_with_the_option_that_would(
-    cli: Cli, payload: Path
-) -> None:
-    given = ("--only", "linear", "--epochs", "1", "--device", "cpu", "--workers", "0")
-    assert cli("reproduce", "intuition", *given)[0] == 0
-    for record in Path("reproduction").rglob("run.json"):
-        change(record.parent, names(conditioning="payload:conditioning"))
     code, _, err = cli("reproduce", "intuition", *given)
     assert code == 1
     told = " ".join(err.split())

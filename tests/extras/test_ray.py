@@ -12,7 +12,7 @@ import pytest
 import paretocosmos
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.paper import Experiment, Recipe, Reproduction, reproduce
-from paretocosmos.runs import find_newest_checkpoint, load_run
+from paretocosmos.runs import load_run
 from paretocosmos.training import cluster as ray_cluster
 from paretocosmos.training.tasks import Task
 
@@ -231,24 +231,6 @@ def test_a_bug_far_away_leaves_its_log_here(
     assert "FileNotFoundError" in log.read_text()
 
 
-def test_what_was_begun_here_is_replaced_by_what_comes_back(tmp_path: Path) -> None:
-    folder = tmp_path / "cell"
-    checkpoint = find_newest_checkpoint(folder / "seed-1")
-    checkpoint.parent.mkdir(parents=True)
-    checkpoint.write_bytes(b"old")
-    (folder / "seed-1" / "run.json").write_text("old")
-    ray_cluster._write_files(
-        folder, {"seed-1/run.json": b"{}", "seed-1/front.json": b"[]", "error.log": b"x"}
-    )
-    assert not checkpoint.exists()
-    assert (folder / "seed-1" / "run.json").read_bytes() == b"{}"
-    assert ray_cluster._read_files(folder) == {
-        "error.log": b"x",
-        "seed-1/front.json": b"[]",
-        "seed-1/run.json": b"{}",
-    }
-
-
 def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
     task = Task("a", tmp_path, lambda folder, progress: [])
     outcome, files = ray_cluster._run_remotely(task, tmp_path, "99.0", None)
@@ -257,27 +239,6 @@ def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
         "everywhere"
     )
     assert files == {}
-
-
-def test_needs_are_declared() -> None:
-    assert ray_cluster._gpus_per_task({"CPU": 4.0, "GPU": 2.0}, "auto") == 1
-    assert ray_cluster._gpus_per_task({"CPU": 4.0}, "auto") == 0
-    assert ray_cluster._gpus_per_task({"GPU": 2.0}, "cpu") == 0
-    with pytest.raises(ConfigurationError, match="no machine in the cluster"):
-        ray_cluster._gpus_per_task({"CPU": 4.0}, "cuda")
-
-
-def test_the_board_keeps_a_beginning_and_the_last_word() -> None:
-    board: Any = ray_cluster.ProgressActor()
-    one, two = object(), object()
-    for what in (None, one, two):
-        board.write("a", what)
-    board.write("b", one)
-    assert board.take() == [("a", None), ("a", two), ("b", one)]
-    assert board.take() == []
-    board.write("a", two)
-    board.write("a", None)  # it was lost, and begins again
-    assert board.take() == [("a", None)]
 
 
 def test_no_cluster_is_one_sentence(tmp_path: Path) -> None:

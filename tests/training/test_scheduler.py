@@ -25,21 +25,6 @@ class _Unportable(Callback):
         self.close = lambda: None
 
 
-def _worker(gpu: str | None) -> Any:
-    return type("Worker", (), {"gpu": gpu})
-
-
-def test_a_moment_is_shared_by_those_on_the_same_gpu() -> None:
-    running = [
-        scheduler._Running(None, 1, _worker(gpu), 0.0)  # type: ignore[arg-type]
-        for gpu in ("0", "0", "1")
-    ]
-    scheduler._share_time(running, 6.0)
-    assert [active.share for active in running] == [3.0, 3.0, 6.0]
-    scheduler._share_time(running[:1], 3.0)
-    assert running[0].share == 6.0
-
-
 @pytest.mark.parametrize(
     ("device", "count", "visible", "expected"),
     [

@@ -184,11 +184,6 @@ def make_table(*heads: str, **options: Any) -> Table:
     return table
 
 
-def print_table(console: Console, table: Table) -> None:
-    """Print a table."""
-    console.print(table)
-
-
 def print_path(label: str, path: Path) -> None:
     """Print where a file is, if it was written."""
     if path.exists():

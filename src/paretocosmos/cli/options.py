@@ -1,19 +1,23 @@
 """Options that commands share, and the parsing of their values."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from paretocosmos.cli.console import print_note
+from paretocosmos.cli.console import print_error, print_note, warnings_as_notes
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.io.progress import status
 from paretocosmos.problems import problem_name
 from paretocosmos.runs.run import Run
+from paretocosmos.runtime.device import convert_sigterm
 from paretocosmos.training.callbacks import Callback
+from paretocosmos.training.progress import show_bars
 
 
 def parse_name(text: str | None) -> str | None:
@@ -67,50 +71,17 @@ MethodName = Annotated[
         callback=parse_name,
     ),
 ]
-Preset = Annotated[
-    str | None,
-    training_option(
-        help="Settings to start from: default or paper; --protocol paper implies paper."
-    ),
-]
-Protocol = Annotated[
-    str | None,
-    training_option(help="clean, or paper for the published setup, including its flaws."),
-]
-Seed = Annotated[int, training_option(help="Seed of weights, shuffling and rays.")]
 Seeds = Annotated[
     str | None, training_option(help="Several seeds, e.g. 1,2,3: a run for each, trained together.")
 ]
-Epochs = Annotated[int | None, training_option(help="Passes over the data.")]
-Target = Annotated[str | None, table_option(help="The column to predict.")]
-Sensitive = Annotated[
-    list[str] | None,
-    table_option(
-        help="A sensitive column, e.g. `sex`, or `age:5` for five age groups; repeatable."
-    ),
-]
-Positive = Annotated[str | None, table_option(help="The target's positive class.")]
-Drop = Annotated[list[str] | None, table_option(help="A column to leave out; repeatable.")]
 Task = Annotated[
     str | None, table_option(help="What to predict: binary (the default), classes or number.")
 ]
 Fairness = Annotated[
     str | None, training_option(help="The fairness objective, a name from `list objectives`.")
 ]
-Backbone = Annotated[
-    str | None,
-    training_option(help="The network, a name from `list backbones`.", callback=parse_name),
-]
-Data = Annotated[str | None, typer.Option(help="The folder or file with the problem's data.")]
 Device = Annotated[str, machine_option(help="auto, cpu, cuda or cuda:1.")]
-Engine = Annotated[
-    str,
-    machine_option(help="How to run training steps: auto, eager, traced, compiled or captured."),
-]
 Precision = Annotated[str, machine_option(help="tf32, fp32, bf16 or fp64.")]
-Deterministic = Annotated[
-    bool, machine_option("--deterministic", help="Use reproducible kernels on a GPU.")
-]
 Workers = Annotated[
     int, machine_option(help="Processes to train in at once, with the same results; 0: none.")
 ]
@@ -128,19 +99,89 @@ Trust = Annotated[
         callback=_parse_trust,
     ),
 ]
-LogTo = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME[=WHERE]",
-        help="Log to tensorboard (WHERE: a folder), wandb (a project) or mlflow (a store), each of "
-        "which is an extra; repeatable.",
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set any other setting; repeatable."),
-]
+
+
+def _share(kind: Any, default: Any, text: str, make: Any = training_option, **more: Any) -> Any:
+    """Return the annotation and the default of an option."""
+    flags = more.pop("flags", ())
+    return Annotated[kind, make(*flags, help=text, **more)], default
+
+
+MAYBE, TEXTS = str | None, list[str] | None
+# Options of all commands that train: with their annotations and defaults.
+SHARED: dict[str, tuple[Any, Any]] = {
+    "preset": _share(
+        MAYBE, None, "Settings to start from: default or paper; --protocol paper implies paper."
+    ),
+    "protocol": _share(
+        MAYBE, None, "clean, or paper for the published setup, including its flaws."
+    ),
+    "seed": _share(int, 1, "Seed of weights, shuffling and rays."),
+    "seeds": (Seeds, None),
+    "epochs": _share(int | None, None, "Passes over the data."),
+    "target": _share(MAYBE, None, "The column to predict.", table_option),
+    "sensitive": _share(
+        TEXTS,
+        None,
+        "A sensitive column, e.g. `sex`, or `age:5` for five age groups; repeatable.",
+        table_option,
+    ),
+    "positive": _share(MAYBE, None, "The target's positive class.", table_option),
+    "drop": _share(TEXTS, None, "A column to leave out; repeatable.", table_option),
+    "backbone": _share(
+        MAYBE, None, "The network, a name from `list backbones`.", callback=parse_name
+    ),
+    "data": _share(MAYBE, None, "The folder or file with the problem's data.", typer.Option),
+    "out": _share(Path | None, None, "The new folder, of a run or of all runs.", typer.Option),
+    "resume": _share(
+        bool, False, "Continue what was begun in --out.", typer.Option, flags=["--resume"]
+    ),
+    "device": (Device, "auto"),
+    "engine": _share(
+        str,
+        "auto",
+        "How to run training steps: auto, eager, traced, compiled or captured.",
+        machine_option,
+    ),
+    "precision": (Precision, "tf32"),
+    "deterministic": _share(
+        bool, False, "Use reproducible kernels on a GPU.", machine_option, flags=["--deterministic"]
+    ),
+    "workers": (Workers, 0),
+    "cluster": (Cluster, None),
+    "log_to": _share(
+        TEXTS,
+        None,
+        "Log to tensorboard (WHERE: a folder), wandb (a project) or mlflow (a store), each of "
+        "which is an extra; repeatable.",
+        typer.Option,
+        metavar="NAME[=WHERE]",
+    ),
+    "as_json": (AsJson, False),
+    "changes": _share(
+        TEXTS,
+        None,
+        "Set any other setting; repeatable.",
+        typer.Option,
+        flags=["--set"],
+        metavar="KEY=VALUE",
+    ),
+}
+
+
+def add_training_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes ``**shared`` the options of all commands that train."""
+    own = [p for p in signature(command).parameters.values() if p.name != "shared"]
+    shared = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in SHARED.items()
+    ]
+    # where Typer looks for the options
+    command.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in (*own, *shared)}
+    return command
+
 
 # Criteria of `choose` and `predict`.
 Bounds = list[str] | None
@@ -294,18 +335,38 @@ def parse_named_numbers(option: str, texts: list[str] | None) -> dict[str, float
     return numbers
 
 
-def end_interrupted(folder: Path | None) -> typer.Exit:
-    """Print how to continue a training that Ctrl-C stopped, and return its exit.
+@contextmanager
+def follow_training(out: Path | None, *, quiet: bool, levels: int) -> Iterator[None]:
+    """Show bars and notes of trainings; say how to continue them if Ctrl-C stops them.
 
     Args:
-        folder: the folder to continue from; `None` if there is none yet.
+        out: the folder that the user named.
+        quiet: show no bars.
+        levels: of folders between that of a run and the one to continue.
     """
-    if folder is None:
-        print_note("interrupted before the end of the first epoch: start again")
-    else:
-        print_note(f"interrupted; finished epochs are saved: continue with --out {folder} --resume")
-    # 128 + SIGINT, by which shells recognise Ctrl-C
-    return typer.Exit(130)
+    folders: list[Path] = []
+    try:
+        # a scheduler's SIGTERM ends it like Ctrl-C, with everything saved
+        with convert_sigterm(), warnings_as_notes(), show_bars(folders, quiet=quiet, log=True):
+            yield
+    except KeyboardInterrupt:
+        folder = [folders[-1], *folders[-1].parents][levels] if folders else out
+        if folder is None:
+            print_note("interrupted before the end of the first epoch: start again")
+        else:
+            print_note(
+                f"interrupted; finished epochs are saved: continue with --out {folder} --resume"
+            )
+        # 128 + SIGINT, by which shells recognise Ctrl-C
+        raise typer.Exit(130) from None
+
+
+def report_failures(failures: Mapping[str, str]) -> None:
+    """Print why some of several trainings failed, after what the others gave, and exit with 1."""
+    for name, reason in failures.items():
+        print_error(f"{name}: {reason}")
+    if failures:
+        raise typer.Exit(1)
 
 
 def save_picture(run: Run) -> None:

@@ -20,7 +20,6 @@ from paretocosmos.cli.console import (
     print_markup,
     print_note,
     print_path,
-    print_table,
 )
 from paretocosmos.cli.options import describe_trust
 from paretocosmos.io.formatting import format_duration, format_number
@@ -160,7 +159,7 @@ def print_reproduction(reproduction: "Reproduction") -> None:
             # one that was not asked for waits for nothing
             status.state if status.asked or status.state != "waiting" else "incomplete",
         )
-    print_table(console, table)
+    console.print(table)
     if any(status.experiment.method == "single_task" for status in shown):
         console.print("single_task: the hypervolume of the ideal point of its networks")
     if len(shown) < len(statuses):

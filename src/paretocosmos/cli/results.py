@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.table import Table
 
-from paretocosmos.cli.console import escape, get_stdout, print_markup, print_table
+from paretocosmos.cli.console import escape, get_stdout, print_markup
 from paretocosmos.errors import FrontWarning
 from paretocosmos.objectives import Measure
 from paretocosmos.pareto.front import Front
@@ -113,7 +113,7 @@ def print_consequences(run: Run) -> None:
         table.add_column(no_wrap=True)
     for label, span, name in list_consequences(run):
         table.add_row(f"[bold]{escape(label)}[/]", escape(span), f"[dim]{escape(name)}[/]")
-    print_table(console, table)
+    console.print(table)
     if len(front) > 1:
         by_objective = compute_by_objective(front)["monotonicity"].values()
         order = ", ".join("-" if value is None else f"{value:.2f}" for value in by_objective)

@@ -1,10 +1,7 @@
 """`paretocosmos train`, and what it prints of one run or of several seeds."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
-
-import typer
 
 from paretocosmos.cli import options
 from paretocosmos.cli.console import (
@@ -17,17 +14,14 @@ from paretocosmos.cli.console import (
     print_next_command,
     print_note,
     print_path,
-    warnings_as_notes,
 )
 from paretocosmos.cli.results import compute_by_objective, print_consequences, suggest_choice
 from paretocosmos.io.formatting import format_mean, format_number
 from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.problems.tables import Answer
 from paretocosmos.runs.run import PAGE, Run
-from paretocosmos.runtime.device import convert_sigterm
 from paretocosmos.runtime.launch import launched_rank
 from paretocosmos.training.fit import fit
-from paretocosmos.training.progress import show_bars
 
 # Keys of a record that `train --json` prints unchanged.
 RECORD_KEYS = (
@@ -37,14 +31,10 @@ RECORD_KEYS = (
 )
 
 
+@options.add_training_options
 def train(
     problem: options.ProblemName,
     method: options.MethodName = None,
-    preset: options.Preset = None,
-    protocol: options.Protocol = None,
-    seed: options.Seed = 1,
-    seeds: options.Seeds = None,
-    epochs: options.Epochs = None,
     penalty: Annotated[
         float | None,
         options.training_option(help="Weight of the cosine term of the method cosmos."),
@@ -55,13 +45,8 @@ def train(
             help="Dirichlet parameter, e.g. 0.5, or one per objective, e.g. 0.1,0.5."
         ),
     ] = None,
-    target: options.Target = None,
     task: options.Task = None,
-    sensitive: options.Sensitive = None,
-    positive: options.Positive = None,
-    drop: options.Drop = None,
     fairness: options.Fairness = None,
-    backbone: options.Backbone = None,
     conditioning: Annotated[
         str | None,
         options.training_option(
@@ -69,46 +54,23 @@ def train(
             callback=options.parse_name,
         ),
     ] = None,
-    data: options.Data = None,
-    out: Annotated[Path | None, typer.Option(help="The new run folder.")] = None,
-    device: options.Device = "auto",
-    engine: options.Engine = "auto",
-    precision: options.Precision = "tf32",
-    deterministic: options.Deterministic = False,
-    workers: options.Workers = 0,
-    cluster: options.Cluster = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
-    log_to: options.LogTo = None,
-    as_json: options.AsJson = False,
-    changes: options.Changes = None,
+    **shared: Any,
 ) -> None:
     """Train one network for the whole front of PROBLEM (some methods train several)."""
-    # first, while nothing but the options is local
-    arguments = locals()
-    settings = options.collect_settings(arguments)
-    folders: list[Path] = []
-    # `--seeds 1` is a list, too, with a folder per seed
-    several = seeds is not None
-    try:
-        with (
-            # a scheduler's SIGTERM ends training like Ctrl-C, with a checkpoint
-            convert_sigterm(),
-            warnings_as_notes(),
-            # it fills `folders`, which Ctrl-C needs, as the training goes on
-            show_bars(folders, quiet=as_json, log=True),
-        ):
-            plan = options.collect_plan(arguments)
-            parsed_seeds = options.parse_seeds(seeds)
-            result: Any = fit(problem, seed=seed, seeds=parsed_seeds, settings=settings, **plan)
-            runs: list[Run] = result if several else [result]
-            if launched_rank():  # the first of several processes draws and prints
-                return
-            for run in runs:
-                options.save_picture(run)
-    except KeyboardInterrupt:
-        # several seeds have a folder each, inside the one to continue
-        folder = (folders[-1].parent if several else folders[-1]) if folders else out
-        raise options.end_interrupted(folder) from None
+    arguments = {**locals(), **shared}
+    settings, plan = options.collect_settings(arguments), options.collect_plan(arguments)
+    parsed_seeds, as_json = options.parse_seeds(shared["seeds"]), shared["as_json"]
+    # `--seeds 1` is a list, too, with a folder per seed inside the one to continue
+    several = parsed_seeds is not None
+    with options.follow_training(shared["out"], quiet=as_json, levels=int(several)):
+        result: Any = fit(
+            problem, seed=shared["seed"], seeds=parsed_seeds, settings=settings, **plan
+        )
+        runs: list[Run] = result if several else [result]
+        if launched_rank():  # the first of several processes draws and prints
+            return
+        for run in runs:
+            options.save_picture(run)
     if several:
         print_json([summarize_run(run) for run in runs]) if as_json else print_runs(runs)
     else:

@@ -1,7 +1,8 @@
 """`compare`: several methods on one problem, one figure and one table."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -87,25 +88,14 @@ def split_by_method(
     return {method: shared | settings for method, settings in overrides.items()}
 
 
-def make_plans(
-    by_method: Mapping[str, Mapping[str, Any]], plan: Callable[..., Plan]
-) -> dict[str, Plan]:
-    """Make each method's plan from its settings; report a mistake that all have once."""
-    plans: dict[str, Plan] = {}
-    mistakes: dict[str, list[str]] = {}
-    for method, settings in by_method.items():
-        try:
-            plans[method] = plan(method, settings)
-        except ConfigurationError as error:
-            mistakes.setdefault(str(error), []).append(method)
-    if mistakes:
-        raise ConfigurationError(
-            "; ".join(
-                reason if len(methods) == len(by_method) else f"{', '.join(methods)}: {reason}"
-                for reason, methods in mistakes.items()
-            )
-        )
-    return plans
+@contextmanager
+def name_in_errors(name: str) -> Iterator[None]:
+    """Begin the message of an error with the name of the training that it is about."""
+    try:
+        yield
+    except ParetoCosmosError as error:
+        # of the same type, by which callers and the command line tell errors apart
+        raise type(error)(f"{name}: {error}").with_hint(error.hints) from error
 
 
 def _find_override_mistakes(
@@ -275,12 +265,25 @@ def _choose_folders(
     out: str | Path | None, problem: str, methods: Sequence[str], *, resume: bool
 ) -> tuple[Path, dict[str, Path]]:
     """Choose the folder of a comparison, and in it the folder of each method."""
-    folder = choose_folder(out, f"{problem}-compare", resume=resume, what="comparison")
-    refuse_one_run(folder, "a comparison")
-    if resume:
-        remove_leftovers(folder)
+    folder = begin_folder(out, f"{problem}-compare", resume=resume, what="comparison")
     # a name such as `torchjd:UPGrad` has characters that some file systems refuse
     return folder, {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in methods}
+
+
+def begin_folder(out: str | Path | None, default: str, *, resume: bool, what: str) -> Path:
+    """Choose the folder of several trainings, without what a killed process left in it."""
+    folder = choose_folder(out, default, resume=resume, what=what)
+    refuse_one_run(folder, f"a {what}")
+    if resume:
+        remove_leftovers(folder)
+    return folder
+
+
+def list_problem_settings(problem: str | Problem) -> list[str]:
+    """Return the names of a problem's settings, which a loaded one has no longer."""
+    if not isinstance(problem, str):
+        return []
+    return list(registry.parameters(registry.find("problems", problem_name(problem))))
 
 
 def check_single_process(what: str, device: str, workers: int, cluster: str | None) -> None:
@@ -315,10 +318,7 @@ def _plan_methods(
         options: PlanOptions = {**base, "method": method, "settings": settings}
         return make_plan(problem, seed=seeds[0], **options)
 
-    named = isinstance(problem, str)
-    takes = (
-        registry.parameters(registry.find("problems", problem_name(str(problem)))) if named else {}
-    )
+    takes = list_problem_settings(problem)
     # they are needed now, to load it; the others wait until it is known what each method takes
     for_problem = {k: v for k, v in settings.items() if k.removeprefix("problem.") in takes}
     lead = plan(problem, methods[0], for_problem)  # the only one that loads data
@@ -329,14 +329,17 @@ def _plan_methods(
     # without settings, only to ask what each method takes
     bare = {method: plan(lead.problem, method, {}) for method in methods}
     rest = {key: value for key, value in settings.items() if key not in for_problem}
-    by_method = split_by_method(rest, bare, list(takes))
+    by_method = split_by_method(rest, bare, takes)
     loading = for_problem if by_name else {}
     options: dict[str, FitOptions] = {
         method: how | {"method": method, "settings": loading | own}
         for method, own in by_method.items()
     }
-    source = problem if by_name else lead.problem
-    return source, make_plans(by_method, partial(plan, lead.problem)), options
+    plans = {}
+    for method, own in by_method.items():
+        with name_in_errors(method):
+            plans[method] = plan(lead.problem, method, own)
+    return problem if by_name else lead.problem, plans, options
 
 
 @dataclass(frozen=True)
@@ -389,8 +392,5 @@ def check_plans(plans: Mapping[str, Plan], engine: str) -> None:
     for name, plan in plans.items():
         check_engine(engine, plan.device)
         network = list_networks(plan.model)[0]  # the networks of an ensemble are alike
-        try:
+        with name_in_errors(name):
             run_preflight(network, plan.problem, plan.method, plan.training.batch_size)
-        except ParetoCosmosError as error:
-            # of the same type, by which callers and the command line tell errors apart
-            raise type(error)(f"{name}: {error}") from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from paretocosmos.errors import FrontWarning
 from paretocosmos.io.files import write_json
-from paretocosmos.io.formatting import Grid
+from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import MEANINGS, coverage, front_report
 from paretocosmos.pareto.rays import has_only_corners
@@ -53,26 +53,33 @@ class Comparison:
 
     def _grid(self) -> Grid:
         """A row per method: how good it is before what it costs."""
-        columns = {
-            "order": "monotonicity",
-            "range": "range_covered",
-            "behind": "igd_plus",
-            "hypervolume": "hypervolume",
-            "seconds": "seconds",
-        }
         rows = self.rows
-        # some measures exist only beside the method `separate`
-        shown = {head: key for head, key in columns.items() if any(key in row for row in rows)}
-        cells = [
-            [row["method"], *("-" if row[k] is None else f"{row[k]:.4g}" for k in shown.values())]
-            for row in rows
-        ]
+        beside_separate = "separate" in self.runs
+        cells = [_format_row(row, beside_separate=beside_separate) for row in rows]
+        explained = {"order": "monotonicity"}
+        if beside_separate:
+            explained |= {"range": "range_covered", "behind": "igd_plus"}
         notes = [
-            *(f"{head}: {MEANINGS[key]}" for head, key in shown.items() if key in MEANINGS),
-            *(f"{method} failed: {why}" for method, why in self.failures.items()),
+            *(f"{head}: {MEANINGS[key]}" for head, key in explained.items()),
+            *(
+                f"{row['method']}: the ideal point, the best value of every objective, has a "
+                f"hypervolume of {format_number(row['hypervolume_ideal'])}"
+                for row in rows
+                if row["method"] in self.alone
+            ),
+            "dominated by: the share of a method's points that another method dominates",
+            *(f"failed: {method}, {why}" for method, why in self.failures.items()),
             f"{self.folder}",
         ]
-        return Grid(f"Methods on {self.problem}", ["method", *shown], cells, notes)
+        if self.runs:
+            # all fronts of a comparison share the reference point of the problem
+            reference = ", ".join(
+                f"{n:g}" for n in next(iter(self.runs.values()))[0].front.reference
+            )
+            text = f"hypervolume: on test, with reference point ({reference}); larger is better"
+            notes.insert(len(explained), text)
+        heads = list(cells[0]) if cells else ["method"]
+        return Grid(f"Methods on {self.problem}", heads, [[*c.values()] for c in cells], notes)
 
     def explore(self, *, samples: bool = False, height: int | None = None) -> "Page":
         """Write the page of all runs, ``report.html``; a notebook shows it below the cell.
@@ -180,3 +187,30 @@ class Comparison:
             for name in MEASURES
             if name in numbers
         }
+
+
+def _format_row(row: Mapping[str, Any], *, beside_separate: bool) -> dict[str, str]:
+    """Return the cells of a method by their heads."""
+
+    def format_measure(name: str, spec: str) -> str:
+        # one point has no order and no range
+        return "-" if row["points"] == 1 or row.get(name) is None else format(row[name], spec)
+
+    cells = {"method": row["method"], "order": format_measure("monotonicity", ".2f")}
+    if beside_separate:
+        cells["range"] = format_measure("range_covered", ".0%")
+        cells["behind"] = format_measure("igd_plus", ".3f")
+    std = row["hypervolume_std"]
+    spread = "" if std is None else f" ± {format_number(std)}"
+    cells["hypervolume"] = f"{format_number(row['hypervolume'])}{spread}"
+    # all networks of a method have the same size
+    size, count = row["parameters"] // row["networks"], row["networks"]
+    cells["parameters"] = f"{count} x {size:,}" if count > 1 else f"{size:,}"
+    cells["time"] = f"{row['seconds']:.1f} s"
+    shares = (f"{rival} {_format_percent(s)}" for rival, s in row["dominated_by"].items())
+    return cells | {"dominated by": ", ".join(shares) or "-"}
+
+
+def _format_percent(share: float) -> str:
+    """Format a percentage; small shares do not round to 0, nor large ones to 100."""
+    return "<1%" if share < 0.005 else ">99%" if 0.995 <= share < 1 else f"{share:.0%}"

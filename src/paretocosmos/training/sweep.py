@@ -4,26 +4,28 @@ import dataclasses
 import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, Literal, get_args
 
-from paretocosmos import registry
 from paretocosmos.config.resolve import make_plan
 from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.io.files import remove_leftovers, write_json
+from paretocosmos.io.files import write_json
 from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.pareto.metrics import MEANINGS
-from paretocosmos.problems import Problem, problem_name
-from paretocosmos.runs.folders import choose_folder, refuse_one_run
+from paretocosmos.problems import Problem
 from paretocosmos.runs.run import Run
 from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.compare import (
     Candidate,
+    begin_folder,
     check_plans,
     check_single_process,
+    list_problem_settings,
+    name_in_errors,
     train_all,
 )
 from paretocosmos.training.fit import FitOptions, check_seeds
@@ -64,7 +66,7 @@ class Sweep:
         cells = [[row["trial"], *(_format(row[head]) for head in heads)] for row in self.rows]
         notes = [
             f"{self.measure} on validation data: {MEANINGS[self.measure]}",
-            *(f"{trial} failed: {why}" for trial, why in self.failures.items()),
+            *(f"failed: {trial}, {why}" for trial, why in self.failures.items()),
             f"{self.folder}",
         ]
         return Grid("Trials, the best first", ["trial", *heads], cells, notes)
@@ -211,7 +213,7 @@ def sweep(
     with follow_progress(progress is True) as follow:
         planned = _plan_trials(trials, options, all_seeds, by_name=workers > 0 or bool(cluster))
         check_plans({name: candidate.plan for name, candidate in planned.items()}, engine)
-        folder = _choose_folder(out, resume=resume)
+        folder = begin_folder(out, "sweep", resume=resume, what="sweep")
         candidates = {
             name: dataclasses.replace(c, folder=folder / name, options=c.options | rest)
             for name, c in planned.items()
@@ -270,7 +272,7 @@ def _plan_trials(
     references: dict[int, dict[str, Any]] = {}
     candidates: dict[str, Candidate] = {}
     for name, (problem, values) in trials.items():
-        takes, key = _list_problem_settings(problem), id(problem)
+        takes, key = list_problem_settings(problem), id(problem)
         for setting in values:
             _check_comparable(setting, takes)
         how: Any = options | {k: v for k, v in values.items() if k in VARIED}
@@ -280,14 +282,10 @@ def _plan_trials(
         own = {k: v for k, v in settings.items() if k.removeprefix("problem.") not in takes}
         source = loaded.get(key, problem)
         how["settings"] = settings if source is problem else own
-        try:
+        # a setting may suit other trials
+        told = ", ".join(f"{setting}={value}" for setting, value in values.items())
+        with name_in_errors(f"{name} ({told})") if values else nullcontext():
             plan = make_plan(source, seed=seeds[0], **how)
-        except ConfigurationError as error:
-            if not values:
-                raise
-            # a setting may suit other trials
-            told = ", ".join(f"{key}={value}" for key, value in values.items())
-            raise type(error)(f"{name} ({told}): {error}").with_hint(error.hints) from error
         if source is problem:
             loaded[key], reference = plan.problem, plan.training.reference
             references[key] = {} if reference is None else {"reference": reference}
@@ -304,21 +302,6 @@ def _check_comparable(setting: str, takes: Sequence[str]) -> None:
             f"`{setting}` changes what is measured, so that trials could not be compared: leave it "
             "out of `grid`, and start a sweep for each of its values"
         )
-
-
-def _list_problem_settings(problem: str | Problem) -> list[str]:
-    """Return the names of a problem's settings, which a loaded one has no longer."""
-    if not isinstance(problem, str):
-        return []
-    return list(registry.parameters(registry.find("problems", problem_name(problem))))
-
-
-def _choose_folder(out: str | Path | None, *, resume: bool) -> Path:
-    folder = choose_folder(out, "sweep", resume=resume, what="sweep")
-    refuse_one_run(folder, "a sweep")
-    if resume:
-        remove_leftovers(folder)
-    return folder
 
 
 def _follow_all(

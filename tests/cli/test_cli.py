@@ -1,7 +1,6 @@
 """The command line as a person meets it: what it prints, what it leaves, what it refuses."""
 
 import json
-import math
 import os
 import re
 import shutil
@@ -512,14 +511,6 @@ def test_losses_that_are_no_numbers_stop_the_training(cli: Call, value: str) -> 
     _one_sentence(cli(*given, "--set", "bad=1"), "exists")
 
 
-def test_a_problem_of_ones_own_by_name(cli: Call, undrawn: None) -> None:
-    ended = cli("train", f"{__name__}:point", *SMALL, "--out", "run", "--json")
-    assert ended.code == 0
-    assert math.isfinite(json.loads(ended.out)["hypervolume"])
-    front = cli("evaluate", "run", "--json", "--trust", "tests").out
-    assert json.loads(front) == json.loads(Path("run/front.json").read_text())
-
-
 @pytest.mark.system
 def test_a_full_disk_at_any_time(cli: Call, pages: None, tmp_path: Path, finished: Path) -> None:
     given = ("train", "toy_convex", *LIKE_FINISHED, "--out", "run", "--json")
@@ -553,23 +544,6 @@ def _interrupt_at(patch: pytest.MonkeyPatch, number: int) -> None:
         inside(self, prepare=prepare)
 
     patch.setattr(Trainer, "train_epoch", epoch)
-
-
-@pytest.mark.system
-def test_ctrl_c_says_how_to_go_on(
-    cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch, finished: Path
-) -> None:
-    with monkeypatch.context() as patch:
-        _interrupt_at(patch, 2)
-        ended = cli("train", "toy_convex", *LIKE_FINISHED, "--out", "run", "--json")
-    assert (ended.code, ended.out) == (130, "")
-    assert "--resume" in ended.err
-    assert "Traceback" not in ended.err
-    assert (
-        cli("train", "toy_convex", *LIKE_FINISHED, "--out", "run", "--json", "--resume").code == 0
-    )
-    for name in RESULTS:
-        assert Path("run", name).read_bytes() == (finished / name).read_bytes()
 
 
 @pytest.mark.system

@@ -19,7 +19,7 @@ from paretocosmos.training.tasks import Task
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 # What the workers import besides the package: a problem that kills its worker, so many times, and
-# one that waits for another worker to have it too.
+# a method that waits until somebody has seen it train.
 OWN = '''
 import os, signal, time
 from dataclasses import dataclass
@@ -33,15 +33,6 @@ def deadly(*, protocol: str = "clean", marks: str = "", times: int = 1):
     Path(marks, str(begun)).touch()
     if begun < times:
         os.kill(os.getpid(), signal.SIGKILL)
-    return load_problem("toy_convex")
-
-def meeting(*, protocol: str = "clean", marks: str = ""):
-    """Waits until two processes are here."""
-    Path(marks, str(os.getpid())).touch()
-    limit = time.monotonic() + 120
-    while len(list(Path(marks).iterdir())) < 2:
-        assert time.monotonic() < limit, "nobody came"
-        time.sleep(0.05)
     return load_problem("toy_convex")
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,34 +115,6 @@ def test_a_cluster_trains_the_same_cells(
     left = {path.name for path in (tmp_path / "there").iterdir()}
     assert left == {"cells", "mine.json"}
     assert not ray.is_initialized()
-
-
-def test_cells_run_side_by_side(cluster: str, tmp_path: Path) -> None:
-    (tmp_path / "marks").mkdir()
-    settings = SETTINGS | {"marks": str(tmp_path / "marks")}
-    cells = [Experiment("own_problems:meeting", m, None, settings) for m in ("cosmos", "linear")]
-    done = reproduce(_recipe(*cells), out=tmp_path / "out", device="cpu", cluster=cluster)
-    assert done.failures == {}
-    assert len(list((tmp_path / "marks").iterdir())) == 2
-
-
-def test_a_cell_says_where_it_stands(cluster: str, tmp_path: Path) -> None:
-    mark = tmp_path / "seen"
-    settings = {"epochs": 1000, "hidden": [8], "seen": str(mark)}
-    cell = Experiment("toy_convex", "own_problems:Watched", None, settings)
-    seen: list[int] = []
-
-    def look(at: Reproduction) -> None:
-        seen.extend(one.progress.epoch for one in at.select("running") if one.progress is not None)
-        if seen:
-            mark.touch()
-
-    out = tmp_path / "out"
-    done = reproduce(_recipe(cell), out=out, device="cpu", cluster=cluster, progress=look)
-    assert done.failures == {}
-    assert seen
-    assert seen == sorted(seen)
-    assert 1 <= seen[0] <= seen[-1] <= 1000
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -76,13 +76,23 @@ def split_by_method(
     for key, value in settings.items():
         # by the methods' names: a name such as `torchjd:UPGrad` or `module:Name` may hold dots
         method = next((name for name in plans if key.startswith(f"{name}.")), None)
-        if method is not None:
-            name = key.removeprefix(f"{method}.")
-            mistakes += _find_override_mistakes(method, name, value, takes[method])
-            overrides[method][name] = value
-        else:
+        name = key.removeprefix(f"{method}.")
+        if method is None:
             mistakes += _find_shared_mistakes(key, value, takes, of_problem)
             shared[key] = value
+        elif name.removeprefix("training.") == "reference":
+            # hypervolumes are volumes up to the reference point: of two they are not comparable
+            refusal = ConfigurationError(
+                "`reference` must be the same for all methods, so that hypervolumes can be "
+                f"compared, found `{key}`: set `reference` to {value}"
+            )
+            mistakes.append(refusal.with_hint({"reference": value}))
+        elif name not in takes[method]:
+            # the short form of every setting is enough to suggest from
+            names = [f"{method}.{n}" for n in takes[method] if "." not in n and n != "reference"]
+            mistakes.append(unknown("setting", key, names))
+        else:
+            overrides[method][name] = value
     if mistakes:
         raise joined(mistakes)
     return {method: shared | settings for method, settings in overrides.items()}
@@ -96,23 +106,6 @@ def name_in_errors(name: str) -> Iterator[None]:
     except ParetoCosmosError as error:
         # of the same type, by which callers and the command line tell errors apart
         raise type(error)(f"{name}: {error}").with_hint(error.hints) from error
-
-
-def _find_override_mistakes(
-    method: str, name: str, value: Any, takes: Sequence[str]
-) -> list[ConfigurationError]:
-    # hypervolumes are volumes up to the reference point: of two points they are not comparable
-    if name.removeprefix("training.") == "reference":
-        refusal = ConfigurationError(
-            "`reference` must be the same for all methods, so that hypervolumes can be compared, "
-            f"found `{method}.{name}`: set `reference` to {value}"
-        )
-        return [refusal.with_hint({"reference": value})]
-    if name not in takes:
-        # the short form of every setting is enough to suggest from
-        names = [f"{method}.{n}" for n in takes if "." not in n and n != "reference"]
-        return [unknown("setting", f"{method}.{name}", names)]
-    return []
 
 
 def _find_shared_mistakes(

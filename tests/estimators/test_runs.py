@@ -136,7 +136,7 @@ def test_a_saved_one_predicts_the_same(
         "run.json",
         "table.json",
     ]
-    with pytest.raises(RunError, match="exists: choose another folder"):
+    with pytest.raises(RunError, match="exists; choose another folder"):
         chosen.save(saved)
     with pytest.raises(RunError, match="neither a folder nor a pickle"):
         run.choose(knee=True)

@@ -87,7 +87,7 @@ def test_a_bound_is_kept_on_both_and_val_is_told_as_it_is(run: Run) -> None:
     )
     for shown in (repr(choice), choice._repr_html_()):
         assert reached in shown
-        assert check.describe_chance() in shown
+        assert f"with a chance of {check.chance:.0%}" in shown
     assert f"{check.value:.4g} on val ({check.pooled:.4g} on train and val" in str(check)
     assert choice.to_dict()["bounds"][0]["pooled"] == check.pooled
 

@@ -88,6 +88,6 @@ def test_a_comparison_is_a_row_per_method(folder: Path) -> None:
     done = Comparison(folder.parent, "toy_convex", {"one": [run], "two": [run]}, {"three": "why"})
     rows = [line.split() for line in repr(done).splitlines()]
     assert [row[0] for row in rows if row[0] in ("one", "two")] == ["one", "two"]
-    assert "three failed: why" in repr(done)
+    assert "failed: three, why" in repr(done)
     assert json.dumps(run.record["name"])[1:-1] in done._repr_html_()
     assert done.explore().path == folder.parent / "report.html"

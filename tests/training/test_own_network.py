@@ -212,7 +212,7 @@ def test_reference_is_four_times_the_losses_of_fresh_weights(go: Callable[..., R
         (torch.optim.AdamW([X], lr=0.02), ("adamw", 0.02, 0.01)),
         (torch.optim.Adam([X], weight_decay=0.1), ("adam", 1e-3, 0.1)),
         (torch.optim.SGD([X], lr=0.1, momentum=0.9, nesterov=True), ("sgd", 0.1, 0.0)),
-        ("sgd", ("sgd", 5e-4, 0.05)),
+        ("sgd", ("sgd", 3e-3, 0.05)),
     ],
 )
 def test_takes_the_settings_of_an_optimiser(

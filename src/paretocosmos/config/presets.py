@@ -212,13 +212,11 @@ def compute_preset_settings(
         scale = max(_LEAST_SCALE, min(1.0, (rows / _FULL_RATE_ROWS) ** (1 / 3)))
         settings |= {"learning_rate": 6e-3 * scale, "weight_decay": 1 / scale**2}
         steps = round(_STEPS * max(_LEAST_STEPS_SCALE, scale))
-        if len(split_of(problem, "val")) < _SELECTION_ROWS:
-            validations = 1
+        validations = 1 if len(split_of(problem, "val")) < _SELECTION_ROWS else validations
     own = backbone if isinstance(backbone, nn.Module) else None
     if own is not None or "backbone" in get_paper_network(_get_paper_name(problem)):
         settings |= _OWN_NETWORK
-    weights = () if own is None else (p.numel() for p in own.parameters() if not is_lazy(p))
-    if own is not None and sum(weights) <= _SMALL_NETWORK_WEIGHTS:
+    if own is not None and _count_weights(own) <= _SMALL_NETWORK_WEIGHTS:
         settings["learning_rate"] = _SMALL_NETWORK_RATE
     if _trades_both_sides(problem.objectives):
         settings |= _LEVELS
@@ -226,11 +224,12 @@ def compute_preset_settings(
     if aligned:
         # for many objectives most rays of one alpha would lie near the centre, none at a corner
         settings |= _ALIGNED | {"alpha": 1 / len(problem.objectives)}
-    if isinstance(problem, FunctionProblem):
+    # the samples of a function are all the same, so that each may have a ray of its own
+    one_each = isinstance(problem, FunctionProblem)
+    if one_each:
         settings |= _FUNCTION
     size = _read_int(user_settings, "batch_size") or problem.batch_size
-    size = size or pick_batch_size(rows, axes)
-    settings["batch_size"] = size
+    settings["batch_size"] = size = size or pick_batch_size(rows, axes)
     if axes == 1 or own is not None:
         least = _LEAST_EPOCHS if axes == 1 else int(settings["epochs"])
         settings["epochs"] = max(least, -(-steps // -(-rows // size)))
@@ -238,10 +237,8 @@ def compute_preset_settings(
     settings["evaluate_every"] = max(1, epochs // validations)
     if aligned:
         settings["least_epochs"] = epochs // 2
-    # the samples of a function are all the same, so that each may have a ray of its own
-    one_each = isinstance(problem, FunctionProblem)
-    rays_per_batch = size if one_each else choose_rays_per_batch(preset, axes, size)
-    rays_per_batch = 1 if single else rays_per_batch
+    several = size if one_each else choose_rays_per_batch(preset, axes, size)
+    rays_per_batch = 1 if single else several
     settings["rays_per_batch"] = _read_int(user_settings, "accumulate") or rays_per_batch
     gap = find_rate_gap(problem)
     if conditioning == "fairness_adjustment" and gap is not None:
@@ -251,6 +248,10 @@ def compute_preset_settings(
         if backbone == "tabular":
             settings["linear"] = rows <= _LINEAR_PART_ROWS
     return settings
+
+
+def _count_weights(network: nn.Module) -> int:
+    return sum(p.numel() for p in network.parameters() if not is_lazy(p))
 
 
 def find_rate_gap(problem: Problem) -> RateObjective | None:

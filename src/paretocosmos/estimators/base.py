@@ -49,17 +49,11 @@ from paretocosmos.estimators.training import (
     train,
 )
 from paretocosmos.evaluation import MIDDLE, choose_point, evaluation_mode
-from paretocosmos.io.files import path_exists, user_path
+from paretocosmos.io.files import user_path
 from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import PerRayEnsemble
 from paretocosmos.objectives import GroupObjective, Objective
-from paretocosmos.pareto import (
-    Criteria,
-    CriteriaOptions,
-    Point,
-    find_best,
-    get_point,
-)
+from paretocosmos.pareto import Criteria, CriteriaOptions, Point, find_best, get_point
 from paretocosmos.problems.tables import (
     BASE_SCORE,
     Codes,
@@ -262,14 +256,11 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             folder: the run folder, new.
         """
         run, path = self.to_run(), user_path(folder)
-        if path_exists(path):
-            raise RunError(f"`{path}` exists: choose another folder")
         try:
             path.mkdir(parents=True)
         except OSError as error:
-            raise RunError(
-                f"cannot create `{path}`: {error.strerror}; choose another folder"
-            ) from error
+            reason = str(error.strerror).lower()
+            raise RunError(f"cannot create `{path}`: {reason}; choose another folder") from error
         fronts, weights = {"test": run.front, "val": run.front_val}, run.model.state_dict()
         added = write_run(path, run.record, weights, fronts, run.table)
         return dataclasses.replace(run, folder=path, record={**run.record, **added}, saved=True)

@@ -135,6 +135,16 @@ def _with_rehearsal_hint(refusal: RunError, out: Path, recipe: Recipe) -> RunErr
     return RunError(f"{refusal}; {hint}").with_hint({"epochs": epochs})
 
 
+def _find_problem_settings(experiment: Experiment) -> set[str]:
+    """Return the names of the settings that are the problem's, not the method's."""
+    # most experiments change nothing: their problem need not be imported
+    if not experiment.settings:
+        return set()
+    parameters = registry.parameters(registry.find("problems", experiment.problem))
+    # a prefix tells a problem's setting from a method's of the same name
+    return {key for key in experiment.settings if key.removeprefix("problem.") in parameters}
+
+
 def collect_experiment(
     experiment: Experiment,
     out: Path,
@@ -157,12 +167,7 @@ def collect_experiment(
     # a damaged run does not hide the others: its seed counts as missing, with the reason
     runs_by_seed, damage = read_finished_runs(experiment, out, trust)
     status = read_saved_status(experiment.folder(out))
-    settings = experiment.settings
-    # most experiments change nothing: their problem need not be imported
-    problem = registry.find("problems", experiment.problem) if settings else None
-    parameters = registry.parameters(problem) if problem else {}
-    # a prefix tells a problem's setting from a method's of the same name
-    of_problem = {key for key in settings if key.removeprefix("problem.") in parameters}
+    settings, of_problem = experiment.settings, _find_problem_settings(experiment)
     result = ExperimentResult(
         name=experiment.name,
         problem=experiment.problem,
@@ -186,10 +191,8 @@ def collect_experiment(
     metrics = [record["metrics"]["test"] for record in records]
     # experiments that shared a device each took longer than they would have alone
     side_by_side = max(1.0, status.seconds / status.share) if status.share else 1.0
-    seconds = {
-        phase: [get_seconds(record, phase) / side_by_side for record in records]
-        for phase in ("to_selected", "training", "preparing", "evaluating")
-    }
+    phases = ("to_selected", "training", "preparing", "evaluating")
+    seconds = {p: [get_seconds(record, p) / side_by_side for record in records] for p in phases}
     return replace(
         result,
         course=compute_mean_course(runs) if course else [],
@@ -199,10 +202,8 @@ def collect_experiment(
             name: _spread_if_known([numbers.get(name) for numbers in metrics])
             for name in metrics[0]
         },
-        seconds={phase: Spread.of(seconds[phase]) for phase in ("to_selected", "training")},
-        total_seconds={
-            phase: sum(seconds[phase]) for phase in ("training", "preparing", "evaluating")
-        },
+        seconds={phase: Spread.of(seconds[phase]) for phase in phases[:2]},
+        total_seconds={phase: sum(seconds[phase]) for phase in phases[1:]},
         networks=len(first["networks"]),
         separate=first["fixed_rays"] is not None,
         # as the paper prints them: of one network

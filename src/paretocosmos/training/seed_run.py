@@ -405,11 +405,10 @@ class SeedRun:
             fronts["val"] = self._evaluate(val, "val")
         fronts["test"] = self._evaluate(test, "test")
         table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
+        shares = {"val": val, "test": test}
         record = begin_record(plan, self.fixed_rays, "finished") | {
             **measure_fronts(fronts),
-            **diagnose_network(
-                self.model, plan, fronts, {"val": val, "test": test}, self.processes
-            ),
+            **diagnose_network(self.model, plan, fronts, shares, self.processes),
             **self._summarize_training(samples),
             **notes,
         }

@@ -27,20 +27,20 @@ def test_export_writes_a_file_and_says_how_to_call_it(cli: Call, finished: Path)
     assert str(path) in ended.out
     assert str(path) + ".md" in ended.out
     assert "on random rows" in ended.out
-    assert ended.out.splitlines()[-1] == f"next  paretocosmos serve {finished} --onnx {path}"
+    assert ended.out.splitlines()[-1] == f"next  paretocosmos serve {finished}"
 
 
 def test_export_as_json_to_a_place_of_ones_own(cli: Call, finished: Path, tmp_path: Path) -> None:
-    ended = cli("export", str(finished), "--format", "torch", "--out", "mine.pt2", "--json")
+    ended = cli("export", str(finished), "--out", "mine.onnx", "--json")
     assert (ended.code, ended.err) == (0, "")
     said = json.loads(ended.out)
     assert said.keys() == {"file", "card", "difference", "preference"}
-    assert said["file"] == "mine.pt2"
+    assert said["file"] == "mine.onnx"
     assert said["difference"] <= 1e-5
-    assert (tmp_path / "mine.pt2.md").exists()
-    ended = cli("export", str(finished), "--format", "torch", "--out", "mine.pt2")
+    assert (tmp_path / "mine.onnx.md").exists()
+    ended = cli("export", str(finished), "--out", "mine.onnx")
     assert (ended.code, ended.out) == (2, "")
-    says = "`mine.pt2` exists; choose another `out`, or remove it (on the command line: --out ...)"
+    says = "`mine.onnx` exists; choose another `out`, or remove it (on the command line: --out ...)"
     assert ended.err == f"error: {says}\n"
 
 
@@ -48,10 +48,9 @@ def test_export_as_json_to_a_place_of_ones_own(cli: Call, finished: Path, tmp_pa
     ("arguments", "said"),
     [
         (("nowhere",), "`nowhere` is not a folder"),
-        (("RUN", "--format", "onx"), "`onx`; did you mean `onnx`"),
         (("RUN", "--out", "a.pt2"), ".onnx, found `a.pt2`"),
     ],
-    ids=["nowhere", "format", "ending"],
+    ids=["nowhere", "ending"],
 )
 def test_export_refuses_in_one_sentence(
     cli: Call, finished: Path, arguments: tuple[str, ...], said: str

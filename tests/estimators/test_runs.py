@@ -115,9 +115,9 @@ def test_a_file_goes_here_and_replaces_nothing(
     chosen: ParetoClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "model.pt2").write_text("mine")
-    with pytest.raises(RunError, match=r"`model\.pt2` exists"):
-        export(chosen, format="torch")
+    (tmp_path / "model.onnx").write_text("mine")
+    with pytest.raises(RunError, match=r"`model\.onnx` exists"):
+        export(chosen)
 
 
 @pytest.mark.filterwarnings("ignore:the column")

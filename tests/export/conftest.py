@@ -109,9 +109,3 @@ def trained(tmp_path_factory: pytest.TempPathFactory, frame: pd.DataFrame) -> Ru
 def in_onnx(trained: Run) -> Exported:
     """That run as an ONNX file, in its folder."""
     return export(trained)
-
-
-@pytest.fixture(scope="session")
-def in_torch(trained: Run) -> Exported:
-    """That run as a program of torch.export, in its folder."""
-    return export(trained, format="torch")

@@ -45,7 +45,7 @@ def test_names_cannot_break_a_card(run_of: Callable[..., Run]) -> None:
     frame = pd.DataFrame({name: [0.0, 1.0] for name in EVIL} | {"kind": ["```` fence", "b"]})
     table = Table.fit(frame)
     network = Concat(nn.Linear(len(table.features), 1), 2)
-    card = export(run_of(network, table=table), format="torch").card
+    card = export(run_of(network, table=table)).card
     columns = RENDER.render(card.read_text()).split(">Columns<")[1].split("</table>")[0]
     cells = [text_of(cell) for cell in re.findall(r"<td.*?</td>", columns, re.DOTALL)]
     assert cells[1::3] == [*(" ".join(name.split()) for name in EVIL), "kind"]
@@ -59,17 +59,13 @@ def snippet(card: Path) -> str:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("made", ["in_onnx", "in_torch"])
-def test_the_code_runs_as_it_stands(
-    made: str, request: pytest.FixtureRequest, trained: Run
-) -> None:
-    exported: Exported = request.getfixturevalue(made)
+def test_the_code_runs_as_it_stands(in_onnx: Exported, trained: Run) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", snippet(exported.card)],
+        [sys.executable, "-c", snippet(in_onnx.card)],
         capture_output=True,
         text=True,
         check=True,
-        cwd=exported.card.parent,
+        cwd=in_onnx.card.parent,
     )
     assert trained.table is not None
     row: dict[str, list[Any]] = {name: [fill] for name, fill in trained.table.numeric.items()}
@@ -151,7 +147,7 @@ def test_constant_classifiers_are_named(run_of: Callable[..., Run]) -> None:
     run = run_of(
         Concat(nn.Linear(1, 1), 2), table=table, about=about, metrics={"positive_rate": rate}
     )
-    card = export(run, format="torch").card.read_text()
+    card = export(run).card.read_text()
     first, last = ("({:.2f}, {:.2f})".format(*run.front.rays[at]) for at in (0, -1))
     assert "CONSTANT: at 2 of 9 preferences all rows of the test split get the same class" in card
     assert f"{first}; {last}." in card
@@ -161,7 +157,7 @@ def test_constant_classifiers_are_named(run_of: Callable[..., Run]) -> None:
 def test_a_card_of_anything_else(run_of: Callable[..., Run]) -> None:
     network = Concat(nn.Linear(5, 3), 2)
     run = run_of(network, name="<b>mine</b>", names=("a|b", "__c__"))
-    card = export(run, format="torch").card.read_text()
+    card = export(run).card.read_text()
     assert "N rows of 5: what the network takes" in card
     assert "They are logits" in card
     assert "## Columns" not in card

@@ -1,10 +1,8 @@
 """A trained table in a file: what it says of itself, and that it gives what `predict` gives."""
 
 import json
-import pickle
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ import torch
 import onnx
 import paretocosmos
 from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
-from paretocosmos.export import Exported, export, load_program
+from paretocosmos.export import Exported, export
 from paretocosmos.nn.conditioning import Concat
 from paretocosmos.problems.tables import Table
 from paretocosmos.runs import Run, load_run
@@ -46,17 +44,6 @@ def test_predict_from_a_file(trained: Run, in_onnx: Exported, strangers: pd.Data
             found = probability(in_onnx.path, x[:rows], [ray])
             assert found.shape == (rows,)
             np.testing.assert_allclose(found, wanted, atol=1e-5)
-
-
-@pytest.mark.filterwarnings("ignore:the column")
-def test_predict_from_a_program(trained: Run, in_torch: Exported, strangers: pd.DataFrame) -> None:
-    assert trained.table is not None
-    program = torch.export.load(in_torch.path).module()
-    x = torch.from_numpy(trained.table.encode(strangers))
-    found, decision = program(x, torch.tensor([[0.3, 0.7]]).expand(41, 2))
-    wanted = trained.predict(strangers, ray=[0.3, 0.7])
-    np.testing.assert_allclose(found.detach().numpy(), wanted, atol=1e-5)
-    np.testing.assert_array_equal(decision.numpy(), wanted > 0.5)
 
 
 def test_large_numbers_with_a_small_spread(run_of: Any) -> None:
@@ -116,60 +103,23 @@ def test_decisions_are_made_at_the_threshold(
         export(trained, out=tmp_path / "none.onnx", threshold=7)
 
 
-def test_the_same_run_gives_the_same_file(
-    trained: Run, in_onnx: Exported, in_torch: Exported, tmp_path: Path
+def test_the_same_run_gives_the_same_file_without_paths(
+    trained: Run, in_onnx: Exported, tmp_path: Path
 ) -> None:
     assert in_onnx.path == trained.folder / "export" / "model.onnx"
-    assert in_torch.path == trained.folder / "export" / "model.pt2"
-    read = load_run(trained.folder)
-    for made, form in ((in_onnx, "onnx"), (in_torch, "torch")):
-        before = made.path.read_bytes()
-        other = export(read, format=form, out=tmp_path / made.path.name)  # type: ignore[arg-type]
-        assert other.path.read_bytes() == before
-        assert (other.difference, other.preference) == (made.difference, made.preference)
-    assert export(trained, format="torch") == in_torch  # its own is written anew
-
-
-def test_no_path_of_this_machine_is_in_a_file(in_onnx: Exported, in_torch: Exported) -> None:
-    with zipfile.ZipFile(in_torch.path) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    here = str(Path(paretocosmos.__file__).parent).encode()
-    for content in (in_onnx.path.read_bytes(), *parts.values()):
-        assert here not in content
-        assert b"site-packages" not in content
-    kept = next(content for name, content in parts.items() if name.endswith("extra/paretocosmos"))
-    assert json.loads(kept)["positive"] == "low"
-
-
-def test_nothing_is_unpickled(
-    trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("unpickled")
-
-    for owner, name in (
-        (torch, "load"),
-        (pickle, "load"),
-        (pickle, "loads"),
-        (pickle, "Unpickler"),
-    ):
-        monkeypatch.setattr(owner, name, refuse)
-    assert export(trained, format="torch", out=tmp_path / "a.pt2").difference <= 1e-5
-
-
-def test_a_program_with_a_pickle_in_it_is_not_loaded(in_torch: Exported, tmp_path: Path) -> None:
-    with zipfile.ZipFile(in_torch.path) as good, zipfile.ZipFile(tmp_path / "bad.pt2", "w") as bad:
-        for name in good.namelist():
-            held = good.read(name)
-            bad.writestr(name, pickle.dumps(1) if name.endswith("sample_inputs/model.pt") else held)
-    with pytest.raises(RunError, match="never unpickles"):
-        load_program(tmp_path / "bad.pt2")
+    before = in_onnx.path.read_bytes()
+    other = export(load_run(trained.folder), out=tmp_path / "other.onnx")
+    assert other.path.read_bytes() == before
+    assert (other.difference, other.preference) == (in_onnx.difference, in_onnx.preference)
+    assert export(trained) == in_onnx  # its own is written anew
+    assert str(Path(paretocosmos.__file__).parent).encode() not in before
+    assert b"site-packages" not in before
 
 
 def test_places_that_are_refused(trained: Run, tmp_path: Path) -> None:
-    made = export(trained, format="torch", out=tmp_path / "new" / "a.pt2")  # folders are made
-    with pytest.raises(RunError, match=r"a\.pt2` exists.*`out`"):
-        export(trained, format="torch", out=made.path)
+    made = export(trained, out=tmp_path / "new" / "a.onnx")  # folders are made
+    with pytest.raises(RunError, match=r"a\.onnx` exists.*`out`"):
+        export(trained, out=made.path)
     (tmp_path / "other.onnx.md").write_text("mine")
     with pytest.raises(RunError, match=r"other\.onnx\.md` exists"):
         export(trained, out=tmp_path / "other.onnx")
@@ -177,18 +127,16 @@ def test_places_that_are_refused(trained: Run, tmp_path: Path) -> None:
         export(trained, out=tmp_path / "README")
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot use"):
-        export(trained, format="torch", out=tmp_path / "file" / "a.pt2")
+        export(trained, out=tmp_path / "file" / "a.onnx")
     with pytest.raises(RunError, match="cannot use"):
         export(trained, out=tmp_path / ("a" * 300 + ".onnx"))
-    with pytest.raises(ConfigurationError, match=r"`onx`.*`onnx`"):
-        export(trained, format="onx")  # type: ignore[arg-type]
 
 
 def test_too_large_for_one_file(
     trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("paretocosmos.export.formats.MOST_WEIGHT_BYTES", 100)
-    with pytest.raises(RunError, match=r'2 GB.*format="torch"'):
+    with pytest.raises(RunError, match="at most 2 GB"):
         export(trained, out=tmp_path / "a.onnx")
 
 
@@ -203,8 +151,7 @@ def test_nothing_is_said_on_the_terminal(trained: Run, tmp_path: Path) -> None:
     code = (
         "from paretocosmos.export import export\nfrom paretocosmos.runs.load import load_run\n"
         f"run = load_run({str(trained.folder)!r})\n"
-        f"export(run, out={str(tmp_path / 'a.onnx')!r})\n"
-        f"export(run, format='torch', out={str(tmp_path / 'a.pt2')!r})"
+        f"export(run, out={str(tmp_path / 'a.onnx')!r})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")

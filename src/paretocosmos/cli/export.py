@@ -1,13 +1,12 @@
 """`paretocosmos export`."""
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
 from paretocosmos.cli.console import print_fields, print_json, print_next_command
 from paretocosmos.cli.options import AsJson, RunFolder, Threshold, Trust
-from paretocosmos.export import Format
 from paretocosmos.export import export as export_run
 from paretocosmos.io.progress import status
 from paretocosmos.runs.load import load_run
@@ -15,21 +14,17 @@ from paretocosmos.runs.load import load_run
 
 def export(
     folder: RunFolder,
-    form: Annotated[
-        str, typer.Option("--format", help="onnx, or torch for a torch.export program.")
-    ] = "onnx",
     out: Annotated[
-        Path | None, typer.Option(help="The new .onnx or .pt2 file; by default in the run folder.")
+        Path | None, typer.Option(help="The new .onnx file; by default in the run folder.")
     ] = None,
     threshold: Threshold = None,
     trust: Trust = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a RUN as one file with the inputs x and preference, and a model card beside it."""
+    """Write a RUN as one ONNX file with the inputs x and preference, and a model card beside it."""
     run = load_run(folder, trust=trust or ())
     with status("exporting the network, and comparing it with PyTorch"):
-        # `export` checks the format, with a sentence that names the right ones
-        exported = export_run(run, format=cast(Format, form), out=out, threshold=threshold)
+        exported = export_run(run, out=out, threshold=threshold)
     if as_json:
         print_json(
             {
@@ -48,6 +43,4 @@ def export(
             "difference": f"at most {exported.difference:.1e} from PyTorch, on random rows",
         }
     )
-    # the server runs ONNX files, not programs of torch.export
-    onnx = ["--onnx", exported.path] if exported.path.suffix == ".onnx" else []
-    print_next_command("serve", folder, *onnx)
+    print_next_command("serve", folder)

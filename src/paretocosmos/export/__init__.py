@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from paretocosmos.errors import RunError, unknown
+from paretocosmos.errors import RunError
 from paretocosmos.evaluation.threshold import check_threshold
 from paretocosmos.export.card import describe_fairness, render_run_card
-from paretocosmos.export.formats import FORMATS, compare_file, load_program, require_onnx
+from paretocosmos.export.formats import compare_file, require_onnx, write_onnx
 from paretocosmos.export.frames import FramePredictor
 from paretocosmos.export.network import (
     TAKES,
@@ -25,11 +24,8 @@ __all__ = [
     "Preprocessing",
     "describe_fairness",
     "export",
-    "load_program",
     "plan_export",
 ]
-
-Format = Literal["onnx", "torch"]
 
 WAY_OUT = "make room, or choose another `out`"
 
@@ -63,11 +59,10 @@ class Exported:
 def export(
     run: Run | SupportsToRun,
     *,
-    format: Format = "onnx",  # noqa: A002
     out: str | Path | None = None,
     threshold: float | None = None,
 ) -> Exported:
-    """Write a run's network as one file that needs no paretocosmos, and a card beside it.
+    """Write a run's network as one ONNX file that needs no paretocosmos, and a card beside it.
 
     The file has two inputs: `x`, float32, any number of rows; and `preference`, float32, on the
     simplex, ``[1, J]`` for all rows or ``[N, J]`` with one for each. A network that cannot be
@@ -82,18 +77,14 @@ def export(
     tensor per head. Runs in float64 are exported in float32.
 
     The file is loaded again and compared with PyTorch on random rows and preferences, at several
-    sizes; one that differs by more than 1e-5 is removed. Nothing is unpickled: an ONNX file holds
-    no pickles. A program of torch.export is written without its example inputs, which are the one
-    thing that torch would pickle, and searched for other pickles before torch loads it.
+    sizes; one that differs by more than 1e-5 is removed. It holds no pickles.
 
     Args:
         run: what `fit` or `load_run` gave, a fitted estimator, or a pipeline that ends in one. It
             must have one network, not one for each ray.
-        format: ``"onnx"`` for any runtime, or ``"torch"`` for a program of torch.export, which
-            takes one preference for each row.
-        out: the file, ``.onnx`` or ``.pt2``; it must not exist. By default ``export/model.onnx`` or
-            ``export/model.pt2`` in the run folder, where an older one is replaced; for an
-            estimator, ``model.onnx`` or ``model.pt2`` in the current folder.
+        out: the file, ``.onnx``; it must not exist. By default ``export/model.onnx`` in the run
+            folder, where an older one is replaced; for an estimator, ``model.onnx`` in the current
+            folder.
         threshold: the probability above which decisions between two classes are positive, such as
             `Choice.threshold`; the card and the metadata of the file record it. `None` is the
             `threshold_` of an estimator, or 0.5.
@@ -104,31 +95,24 @@ def export(
     >>> import tempfile
     >>> from paretocosmos import fit
     >>> run = fit("toy_convex", epochs=1, out=tempfile.mkdtemp() + "/run", report=False)
-    >>> done = export(run, format="torch")
+    >>> done = export(run)
     >>> done.path.name, done.card.name, done.preference
-    ('model.pt2', 'model.pt2.md', 'one for each row, [N, 2]')
+    ('model.onnx', 'model.onnx.md', 'one for all rows, [1, 2], or one for each, [N, 2]')
     >>> done.difference <= 1e-5
     True
     """
-    if format not in FORMATS:
-        raise unknown("format", format, FORMATS)
     run = to_run(run)
     threshold = predicts_at(run).threshold if threshold is None else threshold
     check_threshold(threshold, decided=has_threshold(run), name=run.record["name"])
-    file_format = FORMATS[format]
-    path = _find_path(run, file_format.ending, out)
+    path = _find_path(run, out)
     with make_folder(path.parent):  # first: a folder that cannot be written costs no work
-        if format == "onnx":
-            require_onnx()  # before tracing, which takes seconds
+        require_onnx()  # before tracing, which takes seconds
         plan = plan_export(run, threshold)
-        content, several = file_format.write(
-            plan, lambda free: describe_file(run, plan, file_format.takes[free], threshold)
-        )
-        takes = file_format.takes[several]
+        content, takes = write_onnx(plan, lambda takes: describe_file(run, plan, takes, threshold))
         # an error in the comparison below removes the temporary file and keeps an older one
         with replace_file(path, way_out=WAY_OUT) as temporary:
             temporary.write_bytes(content)
-            difference = compare_file(plan, temporary, path, file_format.load, takes, run.table)
+            difference = compare_file(plan, temporary, path, takes, run.table)
     preference = TAKES[takes].format(j=plan.objectives)
     result = Exported(path, path.with_name(f"{path.name}.md"), difference, preference)
     with replace_file(result.card, way_out=WAY_OUT) as temporary:
@@ -137,12 +121,12 @@ def export(
     return result
 
 
-def _find_path(run: Run, ending: str, out: str | Path | None) -> Path:
+def _find_path(run: Run, out: str | Path | None) -> Path:
     """Return the path of the file; only a file in the run's own folder is replaced."""
-    default = run.folder / "export" / f"model{ending}" if run.saved else None
-    path = (default or Path(f"model{ending}")) if out is None else user_path(out)
-    if path.suffix != ending:
-        raise RunError(f"`out` must name a file that ends in {ending}, found `{path}`")
+    default = run.folder / "export" / "model.onnx" if run.saved else None
+    path = (default or Path("model.onnx")) if out is None else user_path(out)
+    if path.suffix != ".onnx":
+        raise RunError(f"`out` must name a file that ends in .onnx, found `{path}`")
     existing = [p for p in (path, path.with_name(f"{path.name}.md")) if path_exists(p)]
     if existing and path != default:
         raise RunError(f"`{existing[0]}` exists; choose another `out`, or remove it").with_hint(

@@ -27,7 +27,6 @@ from paretocosmos.runs.run import Run, predicts_at
 SHOWN = 7  # rays of the front
 PREFERENCE_ORDER: dict[Takes, str] = {
     "any": "one for all rows, or one for each row",
-    "each": "one for each row",
     "one": "one for all rows",
 }
 
@@ -181,7 +180,6 @@ def render_usage(run: Run, plan: ExportPlan, name: str, takes: Takes) -> str:
     ray = predicts_at(run).ray or [1 / plan.objectives] * plan.objectives
     return _render_template(
         "usage.py.jinja",
-        onnx=name.endswith(".onnx"),
         name=name,
         key=KEY,
         example_row=row,

@@ -1,14 +1,11 @@
-"""The formats of exported files: how each is traced, written, loaded and compared with PyTorch."""
+"""ONNX files: how a network is traced, written, loaded again and compared with PyTorch."""
 
-import io
-import json
 import logging
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,15 +24,12 @@ from paretocosmos.export.network import (
 from paretocosmos.io.files import one_line
 from paretocosmos.problems.tables import DECISION, Table
 
-Loader = Callable[[Path], LoadedFile]
-
 # The largest difference that float32 and another order of summation explain.
 TOLERANCE = 1e-5
 
 # Numbers of rows and preferences that are compared.
 COMPARED_SIZES: dict[Takes, tuple[tuple[int, int], ...]] = {
     "any": ((1, 1), (2, 1), (2, 2), (7, 1), (7, 7), (33, 1)),
-    "each": ((1, 1), (2, 2), (7, 7)),
     "one": ((1, 1), (2, 1), (7, 1), (33, 1)),
 }
 
@@ -51,27 +45,20 @@ MOST_WEIGHT_BYTES = 2_000_000_000
 # ---------------------------------------------------------------- tracing
 
 
-def trace_network(plan: ExportPlan, *, grouped: bool) -> tuple[ExportedProgram, bool]:
-    """Return the network as a graph, and True if it takes several preferences, not one for all.
+def trace_network(plan: ExportPlan) -> tuple[ExportedProgram, Takes]:
+    """Return the network as a graph, and how many preferences it takes.
 
-    It takes several if it can be traced that way; a hypernetwork of convolutions cannot.
-
-    Args:
-        plan: what is exported.
-        grouped: take rows ``[groups, each, ...]`` with a preference for each group instead of
-            rows ``[rows, ...]`` with one for each.
+    It takes rows ``[groups, each, ...]`` with a preference for each group if it can be traced that
+    way; a hypernetwork of convolutions cannot, and takes rows with one preference for all.
     """
     network = plan.network
     try:
-        if grouped:
-            return _trace_with_sizes(
-                plan, GroupedNetwork(network), ("groups", "each"), "groups"
-            ), True
-        return _trace_with_sizes(plan, network, ("rows",), "rows"), True
+        grouped = GroupedNetwork(network)
+        return _trace_with_sizes(plan, grouped, ("groups", "each"), "groups"), "any"
     except Exception:  # torch.export has no family of errors of its own
         pass
     try:
-        return _trace_with_sizes(plan, network, ("rows",), None), False
+        return _trace_with_sizes(plan, network, ("rows",), None), "one"
     except Exception as error:
         raise RunError(
             f"torch.export cannot follow this network ({one_line(error)[:300]}): the network must "
@@ -83,7 +70,7 @@ def _trace_with_sizes(
     plan: ExportPlan, network: nn.Module, rows: tuple[str, ...], preferences: str | None
 ) -> ExportedProgram:
     """Trace a network with free sizes for rows and, unless `None`, preferences."""
-    # sizes named `rows` share one symbol: torch then knows that they are equal
+    # sizes of one name share one symbol: torch then knows that they are equal
     free = {name: Dim(name) for name in rows}
     count = 1 if preferences is None else TRACED_SIZES[preferences]
     example = (
@@ -120,29 +107,30 @@ def hide_exporter_messages() -> Iterator[None]:
             logger.setLevel(level)
 
 
-# ---------------------------------------------------------------- ONNX
+# ---------------------------------------------------------------- writing
 
 
 def require_onnx() -> None:
     """Raise if a package that writes or runs ONNX files is missing."""
     for package in ("onnx", "onnxscript", "onnxruntime"):
-        require_extra(package, "onnx", 'format="onnx"')
+        require_extra(package, "onnx", "`export`")
 
 
-def write_onnx(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[bytes, bool]:
-    """Return the file, and True if it takes several preferences.
+def write_onnx(plan: ExportPlan, describe: Callable[[Takes], str]) -> tuple[bytes, Takes]:
+    """Return the file, and how many preferences it takes.
 
     Args:
         plan: what is exported.
-        describe: the file's metadata, given whether it takes several preferences.
+        describe: the file's metadata, given how many preferences it takes.
     """
     size = sum(t.numel() * t.element_size() for t in plan.network.state_dict().values())
     if size > MOST_WEIGHT_BYTES:
         raise RunError(
             f"an ONNX file of one piece holds at most 2 GB, found weights of {size / 1e9:.1f} GB: "
-            'use format="torch"'
+            "call torch.export yourself"
         )
-    graph, several = trace_network(plan, grouped=True)
+    graph, takes = trace_network(plan)
+    several = takes == "any"
     try:
         with hide_exporter_messages():
             program = torch.onnx.export(
@@ -155,7 +143,8 @@ def write_onnx(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[bytes
     except torch.onnx.OnnxExporterError as error:
         cause = error.__cause__ or error  # torch's own message is a page of instructions
         raise RunError(
-            f'torch cannot write this network as ONNX ({one_line(cause)[:300]}): use format="torch"'
+            f"torch cannot write this network as ONNX ({one_line(cause)[:300]}): call torch.export "
+            "yourself"
         ) from error
     assert program is not None
     model: Any = program.model_proto
@@ -168,9 +157,9 @@ def write_onnx(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[bytes
         first = value.type.tensor_type.shape.dim[0]
         if value.name != "preference" and (several or first.dim_param == rows):
             first.dim_param = "rows"
-    model.metadata_props.add(key=KEY, value=describe(several))
+    model.metadata_props.add(key=KEY, value=describe(takes))
     content: bytes = model.SerializeToString(deterministic=True)
-    return content, several
+    return content, takes
 
 
 def _remove_traces(model: Any) -> None:
@@ -226,58 +215,6 @@ def load_onnx(path: Path) -> LoadedFile:
         return outputs
 
     return call
-
-
-# ---------------------------------------------------------------- torch.export
-
-
-def write_program(plan: ExportPlan, describe: Callable[[bool], str]) -> tuple[bytes, bool]:
-    """Return the file, and True if it takes a preference for each row, not one for all.
-
-    Args:
-        plan: what is exported.
-        describe: the file's metadata, given whether it takes several preferences.
-    """
-    program, several = trace_network(plan, grouped=False)
-    program.example_inputs = None  # the one thing that torch would pickle
-    for module in program.graph_module.modules():
-        for node in getattr(module, "graph", torch.fx.Graph()).nodes:
-            node.meta.pop("stack_trace", None)  # where on this machine it came from
-    stream = io.BytesIO()
-    with hide_exporter_messages():
-        torch.export.save(program, stream, extra_files={KEY: describe(several)})
-    return stream.getvalue(), several
-
-
-def load_program(path: Path) -> LoadedFile:
-    """Load a program; raise if anything in it is pickled."""
-    _check_no_pickles(path)
-    with hide_exporter_messages():
-        module = torch.export.load(io.BytesIO(path.read_bytes())).module()
-
-    def call(x: Tensor, preference: Tensor) -> list[Output]:
-        with torch.inference_mode():
-            return [output.numpy() for output in module(x, preference)]
-
-    return call
-
-
-def _check_no_pickles(path: Path) -> None:
-    """Raise if a file holds a pickle, which `torch.export.load` would unpickle."""
-    with zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():
-            content = archive.read(name)
-            listed = name.endswith(("weights_config.json", "constants_config.json"))
-            # torch writes empty files where there is nothing to pickle
-            pickled = name.endswith((".pt", ".pkl")) and len(content) > 0
-            if listed:
-                entries = json.loads(content)["config"].values()
-                pickled = any(entry["use_pickle"] for entry in entries)
-            if pickled:
-                raise RunError(
-                    f"torch {torch.__version__} pickles `{name}` into an exported program, and "
-                    'paretocosmos never unpickles: upgrade torch, or use format="onnx"'
-                )
 
 
 # ---------------------------------------------------------------- comparison
@@ -356,12 +293,12 @@ def draw_rows(
 
 
 def compare_file(
-    plan: ExportPlan, written: Path, path: Path, load: Loader, takes: Takes, table: Table | None
+    plan: ExportPlan, written: Path, path: Path, takes: Takes, table: Table | None
 ) -> float:
     """Return the difference between a written file and PyTorch; raise if it is too large."""
-    remedy = "so it was removed: try another format, or other versions of torch and the runtime"
+    remedy = "so it was removed: try other versions of torch and onnxruntime"
     try:
-        difference = measure_difference(plan, load(written), takes=takes, table=table)
+        difference = measure_difference(plan, load_onnx(written), takes=takes, table=table)
     except ParetoCosmosError:
         raise
     except Exception as error:  # runtimes have no common base of errors
@@ -374,18 +311,3 @@ def compare_file(
             f"{TOLERANCE:g} is allowed, {remedy}"
         )
     return difference
-
-
-class FileFormat(NamedTuple):
-    """How a format is written and read, and how many preferences its files take."""
-
-    ending: str
-    write: Callable[[ExportPlan, Callable[[bool], str]], tuple[bytes, bool]]
-    load: Loader
-    takes: dict[bool, Takes]
-
-
-FORMATS: dict[str, FileFormat] = {
-    "onnx": FileFormat(".onnx", write_onnx, load_onnx, {True: "any", False: "one"}),
-    "torch": FileFormat(".pt2", write_program, load_program, {True: "each", False: "one"}),
-}

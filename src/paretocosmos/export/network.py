@@ -30,11 +30,10 @@ LoadedFile = Callable[[Tensor, Tensor], list[Output]]
 KEY = "paretocosmos"
 """The key of the description in the file's metadata."""
 
-Takes = Literal["any", "each", "one"]
+Takes = Literal["any", "one"]
 
 TAKES: dict[Takes, str] = {
     "any": "one for all rows, [1, {j}], or one for each, [N, {j}]",
-    "each": "one for each row, [N, {j}]",
     "one": "one for all rows, [1, {j}]",
 }
 """How many preferences a file takes, in words."""

@@ -47,6 +47,7 @@ CONVENIENT = {
     ("pareto.front", "plotting"),
     ("pareto.selection", "objectives"),
     ("runs.run", "explorer"),
+    ("runs.run", "runs.load"),
 }
 """Lazy imports that would close a circle, for methods on values: `front.plot`, `model.at`."""
 

@@ -94,6 +94,14 @@ GROUPS: dict[str, dict[str, Entry]] = {
         ),
     },
     "Deploy": {
+        "check": Entry(
+            "check:check",
+            "Check on new labelled rows whether bounds are kept.",
+            (
+                "check RUN new.csv --max tpr_gap=0.05",
+                "check RUN new.csv --ray 0.3,0.7 --max tpr_gap=0.05",
+            ),
+        ),
         "export": Entry(
             "export:export",
             "Write a run as one ONNX file, with a model card.",

@@ -42,9 +42,7 @@ def choose(
             "--allow-constant", help="Allow classifiers that predict the same for everybody."
         ),
     ] = False,
-    confidence: Annotated[
-        float | None, typer.Option(help="The confidence that bounds hold for new people, e.g. 0.9.")
-    ] = None,
+    confidence: options.Confidence = None,
     threshold: options.Threshold = None,
     evaluations: Annotated[int, typer.Option(help="The number of rays to evaluate at most.")] = 20,
     data: options.MovedData = None,

@@ -198,6 +198,9 @@ Minimize = Annotated[
     str | None,
     typer.Option(help="The quantity to minimise; by default the first objective without a bound."),
 ]
+Confidence = Annotated[
+    float | None, typer.Option(help="The confidence that bounds hold for new people, e.g. 0.9.")
+]
 Maximize = Annotated[str | None, typer.Option(help="The quantity to maximise, e.g. accuracy.")]
 
 # Options of `train` and `compare` that are settings: of the problem `table`, and of others.

@@ -2,6 +2,7 @@
 
 from paretocosmos.evaluation.bound_check import BoundCheck, check_bound
 from paretocosmos.evaluation.bounds import BoundRows, choose_with_confidence
+from paretocosmos.evaluation.check import Check, check_point
 from paretocosmos.evaluation.choose import Choice, ChosenPoint, choose_point, evaluate_choice
 from paretocosmos.evaluation.diagnostics import (
     Diagnosis,
@@ -50,6 +51,7 @@ __all__ = [
     "NO_CACHE",
     "BoundCheck",
     "BoundRows",
+    "Check",
     "Choice",
     "ChosenPoint",
     "Diagnosis",
@@ -62,6 +64,7 @@ __all__ = [
     "at_threshold",
     "bootstrap_intervals",
     "check_bound",
+    "check_point",
     "check_threshold",
     "choose_point",
     "choose_with_confidence",

@@ -80,8 +80,11 @@ class BoundCheck:
         )
         return " ".join([first, self.describe_chance()]).rstrip()
 
-    def describe_reached(self, test: float) -> str:
+    def describe_reached(self, test: float | None = None) -> str:
         """Describe what was asked, and what was reached on which rows, kept or not.
+
+        Args:
+            test: the number on the test rows, where there are others.
 
         >>> check = BoundCheck("fpr_gap", 0.02, 1, 0.017, 900, "val", 0.4)
         >>> check.describe_reached(0.054)
@@ -93,8 +96,9 @@ class BoundCheck:
         asked = f"{limit}{'' if '.' in limit else '.0'} {unit}" if unit else limit
         # a gap may have to be kept on more rows than those of val, but on these in any case
         pools = self.pooled is not None and self.kept
-        rows = "training and validation" if pools else "validation"
-        values = {rows: self.pooled if pools else self.value, "test": test}
+        rows = {"val": "validation"}.get(self.split, self.split)
+        values = {f"training and {rows}" if pools else rows: self.pooled if pools else self.value}
+        values |= {} if test is None else {"test": test}
         reached = "; ".join(f"{name} {self._describe(value)}" for name, value in values.items())
         side = "most" if self.side > 0 else "least"
         return f"`{self.name}`: asked at {side} {asked}; {reached}."

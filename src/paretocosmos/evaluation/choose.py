@@ -7,33 +7,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from paretocosmos.errors import FrontWarning, InfeasibleError
-from paretocosmos.evaluation.bound_check import BoundCheck, check_bound
+from paretocosmos.evaluation.bound_check import BoundCheck
 from paretocosmos.evaluation.bounds import BoundRows, choose_with_confidence
-from paretocosmos.evaluation.evaluate import collect_outputs, evaluation_mode
-from paretocosmos.evaluation.intervals import compute_intervals
+from paretocosmos.evaluation.check import evaluate_ray, tabulate_point, warn_of_constant
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
-from paretocosmos.evaluation.samples import load_samples_for
-from paretocosmos.evaluation.scoring import build_front, compute_score, compute_table
+from paretocosmos.evaluation.scoring import compute_score
 from paretocosmos.evaluation.search import refine_choice
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, find_threshold, takes_threshold
-from paretocosmos.io.formatting import Grid, format_number
+from paretocosmos.io.formatting import Grid
 from paretocosmos.pareto.front import Front, Point, get_point
-from paretocosmos.pareto.selection import (
-    Criteria,
-    find_best,
-    find_closest,
-    find_feasible,
-    is_constant,
-)
-from paretocosmos.problems import Problem, Split, split_of
-from paretocosmos.runtime.device import set_precision
-from paretocosmos.types import Outputs, first, map_tensors
-
-# Shown of a choice beside objectives and what was asked for.
-SHOWN = {"accuracy"}
+from paretocosmos.pareto.selection import Criteria, find_best, find_closest, find_feasible
+from paretocosmos.problems import Problem, split_of
+from paretocosmos.types import first
 
 
 @dataclass(frozen=True)
@@ -74,31 +62,12 @@ class Choice:
         return self._grid().html()
 
     def _grid(self) -> Grid:
-        """Tabulate what was asked of the point, and what it reaches on val and on test."""
-        wishes: dict[str, str] = {}
-        if self.asked is not None:
-            for name, bound, side in self.asked.bounds():
-                wishes[name] = f"at {'most' if side > 0 else 'least'} {bound:g}"
-            for wanted, size in ((self.asked.minimize, "small"), (self.asked.maximize, "large")):
-                if wanted is not None:
-                    wishes[wanted] = f"{size}, {wishes[wanted]}" if wanted in wishes else size
-        names = dict.fromkeys([*wishes, *self.val.values, *(SHOWN & self.val.metrics.keys())])
-        columns = {"": list(names), "asked": [wishes.get(name, "") for name in names]}
-        ends = [self.test.intervals.get(name, ()) for name in names]
-        columns |= {
-            "on val": [format_number(self.val[name]) for name in names],
-            "on test": [format_number(self.test[name]) for name in names],
-            "95 % interval": [" to ".join(map(format_number, pair)) for pair in ends],
-        }
-        rows = [list(row) for row in zip(*columns.values(), strict=True)]
-        note = f"at the ray ({', '.join(f'{weight:.4g}' for weight in self.ray)})"
-        if self.threshold != MIDDLE:
-            note += f" and the threshold {self.threshold:.4g}"
         told = [
             f"{check.describe_reached(self.test[check.name])} {check.describe_chance()}".rstrip()
             for check in self.bounds
         ]
-        return Grid("Choice", list(columns), rows, [note, *told])
+        points = {"on val": self.val, "on test": self.test}
+        return tabulate_point("Choice", points, self.threshold, self.asked, told)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, ready for JSON."""
@@ -201,8 +170,8 @@ def choose_point(
     if other is not None:
         point, decided = other
         deciding = at_threshold(problem, decided)
-    _warn_of_constant(point)
-    val, checks = _evaluate_ray(
+    warn_of_constant(point)
+    val, checks = evaluate_ray(
         model, deciding, point.ray, split="val", chosen=True, cache=cache, criteria=criteria
     )
     checks = _complete_checks(checks, point, BoundRows(model, deciding, criteria, cache), problem)
@@ -216,7 +185,7 @@ def choose_point(
 
 def evaluate_choice(model: nn.Module, chosen: ChosenPoint, cache: OutputCache = NO_CACHE) -> Choice:
     """Evaluate the chosen point once on the test data."""
-    test, _ = _evaluate_ray(model, chosen.problem, chosen.point.ray, split="test", cache=cache)
+    test, _ = evaluate_ray(model, chosen.problem, chosen.point.ray, split="test", cache=cache)
     return Choice(
         ray=chosen.point.ray,
         val=chosen.point,
@@ -270,7 +239,7 @@ def _explain_failure(
             "answer for everybody with `allow_constant`"
         )
         hints = {"allow_constant": True}
-    _, checks = _evaluate_ray(
+    _, checks = evaluate_ray(
         model, problem, near.ray, split="val", cache=NO_CACHE, criteria=criteria
     )
     limits = [c.describe_smallest() for c in checks if c.smallest and c.smallest > c.bound]
@@ -332,16 +301,6 @@ def _warn_of_few_rows(checks: Sequence[BoundCheck]) -> None:
             )
 
 
-def _warn_of_constant(point: Point) -> None:
-    if is_constant(point):
-        warnings.warn(
-            f"the chosen point is a constant classifier: it predicts the same for everybody on "
-            f"{point.split}; leave `allow_constant` out, or give a `threshold`",
-            FrontWarning,
-            stacklevel=5,
-        )
-
-
 def _warn_below_constant(point: Point, problem: Problem, *, bounded: bool) -> None:
     """Warn if one answer for everybody would be right more often than what was chosen."""
     reached, constant = point.metrics.get("accuracy"), _compute_constant_accuracy(problem)
@@ -368,50 +327,3 @@ def _compute_constant_accuracy(problem: Problem) -> float | None:
     everybody = answers.unsqueeze(1).expand(-1, len(rows), -1).to(first(rows.inputs).device)
     scores = compute_score(accuracy, everybody, rows.targets, problem.score_batch)
     return float(scores.max())
-
-
-def _evaluate_ray(
-    model: nn.Module,
-    problem: Problem,
-    ray: tuple[float, ...],
-    *,
-    split: Split,
-    chosen: bool = False,
-    cache: OutputCache,
-    criteria: Criteria | None = None,
-) -> tuple[Point, tuple[BoundCheck, ...]]:
-    """Evaluate one ray on a split, with intervals, and check the bounds of criteria there.
-
-    The intervals are those of a ray `chosen` on that split or not.
-    """
-    rays, size = torch.tensor([ray]), problem.score_batch
-    # objectives may have rows of their own: a table and intervals for each share
-    tables: list[Tensor] = []
-    ends: dict[str, tuple[float, float]] = {}
-    checks: list[BoundCheck] = []
-    bounds = [] if criteria is None else criteria.bounds()
-    for objectives, samples in load_samples_for(model, problem, split):
-        outputs, targets = collect_outputs(
-            model, problem, samples, rays, purpose="an interval", cache=cache
-        )
-        scores = {objective.name: objective.score for objective in objectives}
-        with evaluation_mode(model), set_precision("fp32"):
-            tables.append(compute_table(objectives, outputs, targets, problem.metrics, size))
-            alone: Outputs = map_tensors(lambda out: out[0], outputs)
-            scores |= problem.metrics
-            ends |= compute_intervals(scores, alone, targets, score_batch=size, chosen=chosen)
-            checks += [
-                check_bound(problem, alone, targets, bounded, split)
-                for bounded in bounds
-                if bounded[0] in scores
-            ]
-    front = build_front(
-        torch.cat(tables),
-        problem.objectives,
-        rays,
-        metrics=tuple(problem.metrics),
-        reference=problem.reference,
-        score_batch=size,
-        split=split,
-    )
-    return replace(get_point(front, 0), intervals=ends), tuple(checks)

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from paretocosmos.errors import ConfigurationError, DataWarning, RunError
+from paretocosmos.evaluation.check import Check, check_point
 from paretocosmos.evaluation.choose import Choice, choose_point, evaluate_choice
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
 from paretocosmos.evaluation.threshold import MIDDLE
@@ -224,6 +225,62 @@ class Run:
             threshold=threshold,
             evaluations=evaluations,
             problem=problem,
+        )
+
+    def check(
+        self,
+        rows: "pd.DataFrame",
+        *,
+        ray: Rays | None = None,
+        threshold: float | None = None,
+        max: Mapping[str, float] | None = None,  # noqa: A002
+        min: Mapping[str, float] | None = None,  # noqa: A002
+        confidence: float | None = None,
+        rows_name: str = "the new rows",
+    ) -> Check:
+        """Check whether bounds are kept on new rows with known labels and groups.
+
+        Args:
+            rows: a DataFrame with the columns the run was trained on, the target and the sensitive
+                columns.
+            ray: the preference, such as `choice.ray`; by default that of the estimator that the
+                run comes from.
+            threshold: the probability above which a decision is positive, such as
+                `choice.threshold`; by default the estimator's, or 0.5.
+            max: upper bounds, by the name of an objective or a metric.
+            min: lower bounds.
+            confidence: with which the bounds must be kept, such as 0.9; `None`: they must be kept
+                on these rows.
+            rows_name: what messages call the rows.
+
+        >>> from paretocosmos import load
+        >>> from paretocosmos.problems.tables import read_embedded
+        >>> run, rows = load("compas"), read_embedded("compas").tail(1000)
+        >>> check = run.check(rows, ray=[0.0, 1.0], max={"demographic_parity": 0.1})
+        >>> check.kept, check.bounds[0].value < 0.1
+        (True, True)
+        """
+        # imported here: what reads runs imports this module
+        from paretocosmos.runs.load import problem_from_rows
+
+        options: CriteriaOptions = {"max": max, "min": min, "confidence": confidence}
+        if not (max or min):
+            raise ConfigurationError(
+                "`check` needs a bound: add one, such as max={'tpr_gap': 0.02}"
+            ).with_hint({"max": "NAME=VALUE"})
+        criteria, default = Criteria.from_options(options), predicts_at(self)
+        criteria.check(self.front_val)
+        preference = default.ray if ray is None else ray
+        if preference is None:
+            raise ConfigurationError("`check` needs a preference: give a `ray`, as `choose` has it")
+        checked = as_rays(preference, self.front.objectives, names=self.front.names)
+        return check_point(
+            self.model,
+            problem_from_rows(self, rows),
+            tuple(checked[0].tolist()),
+            criteria,
+            threshold=default.threshold if threshold is None else threshold,
+            rows_name=rows_name,
         )
 
     def problem(self, *, data: str | None = None) -> Problem:

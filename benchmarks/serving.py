@@ -1,8 +1,8 @@
 """`python -m benchmarks.serving --out results/serving.json`: a server under load.
 
 Some clients on the same machine each ask for one row after the other, with another preference in
-every request, and compare each answer with the known one. The same without batching beside it, and
-a server that is killed and started again meanwhile. One more client asks `/choose` for other points
+every request, and compare each answer with the known one. The same with a server that is killed and
+started again meanwhile. One more client asks `/choose` for other points
 of the default network all the time: bounds, the best accuracy under them, near points, and bounds
 with a confidence; no two questions are the same.
 """
@@ -55,9 +55,8 @@ def main() -> None:
         place = arguments.run or trained(Path(folder) / "run")
         questions = questions_of(load_run(place))
         rows = {}
-        for name, option in (("batching", "--batching"), ("no batching", "--no-batching")):
-            rows[name] = loaded(place, questions, arguments, [option, *further])
-            print(name, rows[name], flush=True)
+        rows["batching"] = loaded(place, questions, arguments, further)
+        print("batching", rows["batching"], flush=True)
         larger = arguments.chosen or trained(Path(folder) / "larger", preset="default")
         rows["choosing"] = choosing(larger, arguments, further)
         print("choosing", rows["choosing"], flush=True)

@@ -20,7 +20,6 @@ from paretocosmos.paper import collect_results, load_recipe, reproduce
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.images import read_pair
 from paretocosmos.runs.checkpoint import find_flaw
-from paretocosmos.runs.load import load_run
 from paretocosmos.training.fit import fit
 
 __all__ = ["Artefact", "artefacts"]
@@ -74,18 +73,16 @@ GROUPS = {
     "cells": ("cell.json",),
     "texts": ("a recipe", "a table of"),
     "images": ("idx", "gzipped", "images"),
-    "exports": ("an exported",),
 }
 """What kinds of files are made together, by the beginnings of their names."""
 
 
-def artefacts(folder: Path, *, only: str | None, exported: bool) -> list[Artefact]:
+def artefacts(folder: Path, *, only: str | None) -> list[Artefact]:
     """Make one good file of every kind.
 
     Args:
         folder: where they go.
         only: kinds whose names begin so; else all.
-        exported: whether an ONNX file is among them, which takes some seconds to make.
     """
     folder.mkdir()
     write_table(folder / "people.csv")
@@ -97,7 +94,6 @@ def artefacts(folder: Path, *, only: str | None, exported: bool) -> list[Artefac
         "cells": _of_cells,
         "texts": _of_texts,
         "images": _of_images,
-        **({"exports": _of_exports} if exported else {}),
     }
     made: list[Artefact] = []
     with warnings.catch_warnings():
@@ -302,18 +298,3 @@ def _of_images(good: Path) -> list[Artefact]:
         Artefact("idx labels", folder, "labels", pair(""), 2),
         Artefact("gzipped idx images", folder, "images.gz", pair(".gz"), 3, exact=True),
     ]
-
-
-def _of_exports(folder: Path) -> list[Artefact]:
-    people = _of_people(folder)
-    from paretocosmos.export import export
-    from paretocosmos.serving import Settings
-    from paretocosmos.serving.service import Service
-
-    export(load_run(people), out=people.parent / "net.onnx")
-
-    def served(place: Path) -> Any:
-        Service(Settings(folder=people, onnx=place / "net.onnx"))
-        return "like the run's own network"
-
-    return [Artefact("an exported network", people.parent, "net.onnx", served, 1.5)]

@@ -212,7 +212,6 @@ BAD: dict[str, Words] = {
     "max_rows": (*NO_WHOLE, "-1", "0"),
     "max_bytes": (*NO_WHOLE, "-1", "0"),
     "timeout": (*NO_NUMBER, "nan", "inf", "0", "-1", "1e9"),
-    "onnx": _at(BAD_PATHS),
     "data": _at(NO_PLACE),
     "changes": (
         *("", "=", "=1", "epochs", "epochs=x", "epochs=nan", "epochs=0", "nobody=1", "hidden=-1"),
@@ -469,8 +468,6 @@ def _by_hand() -> Iterator[Line]:
         ("serve", RUN, "--host", "0.0.0.0"),
         ("serve", RUN, "--host", "192.0.2.1", "--token", "x" * 20),
         ("serve", RUN, "--port", "1e3"),
-        ("serve", RUN, "--batching", "yes"),
-        ("serve", RUN, "--onnx", f"{GROUND}/missing.csv"),
         ("serve", RUN, "--workers", "0"),
         ("list", "problems"),
         ("list", "--all"),

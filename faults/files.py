@@ -66,7 +66,7 @@ def _run_cases(
     count: int, seed: int, folder: Path, only: str | None, spoil: Spoil | None
 ) -> Outcome:
     torch.set_num_threads(1)
-    every = artefacts(folder / "good", only=only, exported=count >= WHOLE)
+    every = artefacts(folder / "good", only=only)
     import_plotting(folder)
     right: dict[str, Any] = {}
     for number, one in enumerate(every):  # which also imports whatever reading imports

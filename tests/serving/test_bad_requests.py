@@ -133,13 +133,13 @@ def test_a_fault_of_ours_is_told_without_its_traceback(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    from paretocosmos.serving.batching import TorchNetwork
+    from paretocosmos.serving.batching import Network
 
     def broken(*_given: object) -> None:
         raise ArithmeticError("secret")
 
     with serving_on_a_port(Settings(folder=folder, port=0)) as server:
-        monkeypatch.setattr(TorchNetwork, "run_pass", broken)
+        monkeypatch.setattr(Network, "run_pass", broken)
         row = dict.fromkeys(("skill", "<b>pay</b>", "rooms")) | dict.fromkeys(("city", "old"))
         answer = server.ask("/predict", {"inputs": row, "preference": [1, 0]})
         assert server.ask("/health").status == 200

@@ -42,14 +42,12 @@ def asked(*numbers: float, rays: list[float]) -> tuple[Numbers, Rays]:
     return np.array(numbers)[:, None], np.stack([entries, 1 - entries], axis=1)
 
 
-def together(
-    network: Sum, *questions: tuple[Numbers, Rays], alone: bool = False
-) -> tuple[list[Any], Metrics]:
+def together(network: Sum, *questions: tuple[Numbers, Rays]) -> tuple[list[Any], Metrics]:
     """Ask all at once."""
     metrics = Metrics()
 
     async def ask() -> list[Any]:
-        batcher = Batcher(network, metrics, alone=alone)
+        batcher = Batcher(network, metrics)
         waiting: list[Coroutine[Any, Any, Answers]] = [batcher.predict(*one) for one in questions]
         found: list[Any] = await asyncio.gather(*waiting, return_exceptions=True)
         return found
@@ -75,13 +73,6 @@ def test_all_go_in_one_pass_and_get_their_own() -> None:
     assert numbers_of(answers) == ANSWERS
     assert network.sizes == [6]
     assert metrics.registry.get_sample_value("paretocosmos_rows_total", OWN) == 6
-
-
-def test_without_batching_each_has_its_pass() -> None:
-    network = Sum()
-    answers, _ = together(network, *QUESTIONS, alone=True)
-    assert numbers_of(answers) == ANSWERS
-    assert network.sizes == [2, 1, 3]
 
 
 def test_a_network_that_takes_one_ray_is_called_once_for_each() -> None:

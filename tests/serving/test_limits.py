@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from paretocosmos.serving import Settings, request_body
-from paretocosmos.serving.batching import TorchNetwork
+from paretocosmos.serving.batching import Network
 
 HEAD = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
@@ -170,6 +170,6 @@ def test_a_body_that_does_not_come(hasty: Any) -> None:
 def test_a_network_that_takes_too_long(
     hasty: Any, monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]]
 ) -> None:
-    monkeypatch.setattr(TorchNetwork, "run_pass", lambda *_: time.sleep(TIMEOUT + 0.5))
+    monkeypatch.setattr(Network, "run_pass", lambda *_: time.sleep(TIMEOUT + 0.5))
     answer = hasty.ask("/predict", {"inputs": rows[0], "preference": [1, 0]})
     assert (answer.status, answer.error) == (503, "the server is too busy: try again later")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from paretocosmos import fit
-from paretocosmos.serving.batching import MAX_PASS_ROWS, TorchNetwork, to_probabilities
+from paretocosmos.serving.batching import MAX_PASS_ROWS, Network, to_probabilities
 from paretocosmos.serving.schemas import TableRows
 
 
@@ -23,7 +23,7 @@ def test_rays_of_their_own(
     run = fit(str(people), preset=preset, epochs=2, out=tmp_path / "run", **given)
     assert run.table is not None
     reader = TableRows(run.table)
-    network = TorchNetwork(run, reader)
+    network = Network(run, reader)
     numbers, _ = reader.to_numbers([reader.row.model_validate(row) for row in rows[:30]])
     rays = np.random.default_rng(1).dirichlet([1, 1], 30).astype(np.float32)
     expected = [
@@ -44,7 +44,7 @@ def test_a_hypernetwork_has_smaller_passes(people: Path, tmp_path: Path) -> None
     run = fit(str(people), preset="paper", epochs=1, out=tmp_path / "run", **given)
     assert run.table is not None
     emitted = (len(run.table.features) + 1) * 400 + 401 * 400 + 401
-    network = TorchNetwork(run, TableRows(run.table))
+    network = Network(run, TableRows(run.table))
     assert network.limit == 16_000_000 // emitted < MAX_PASS_ROWS
 
 

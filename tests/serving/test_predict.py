@@ -86,9 +86,8 @@ def test_missing_and_unseen_values(server: Any, run: Run, rows: list[Row]) -> No
     assert said["probabilities"] == pytest.approx(expected.tolist(), abs=1e-6)
 
 
-@pytest.mark.parametrize("batching", [True, False])
 def test_requests_at_once_get_their_own_answers(
-    serving: Callable[..., Any], folder: Path, run: Run, rows: list[Row], batching: bool
+    serving: Callable[..., Any], folder: Path, run: Run, rows: list[Row]
 ) -> None:
     draw = np.random.default_rng(2)
     rays = draw.dirichlet([1, 1], 160).tolist()
@@ -96,7 +95,7 @@ def test_requests_at_once_get_their_own_answers(
     asked = [(rows[at : at + size], ray) for at, (size, ray) in enumerate(zip(sizes, rays))]  # noqa: B905
     expected = [run.predict(pd.DataFrame(few), ray=ray).tolist() for few, ray in asked]
     with (
-        serving(Settings(folder=folder, port=0, batching=batching)) as server,
+        serving(Settings(folder=folder, port=0)) as server,
         concurrent.futures.ThreadPoolExecutor(16) as clients,
     ):
 
@@ -109,8 +108,7 @@ def test_requests_at_once_get_their_own_answers(
     for one, right in zip(said, expected, strict=True):
         assert one["probabilities"] == pytest.approx(right, abs=1e-6)
     passes = next(line for line in text.splitlines() if "batch_requests_count" in line)
-    joined = float(passes.rpartition(" ")[2]) < 160
-    assert joined == batching
+    assert float(passes.rpartition(" ")[2]) < 160
 
 
 def test_a_problem_that_is_no_table(serving: Callable[..., Any], tmp_path: Path) -> None:

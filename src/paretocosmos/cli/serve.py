@@ -24,9 +24,6 @@ def serve(
     workers: Annotated[
         int, typer.Option(help="Number of processes, each of which loads the run.")
     ] = 1,
-    onnx: Annotated[
-        Path | None, typer.Option(help="Predict with this exported file instead of PyTorch.")
-    ] = None,
     data: MovedData = None,
     device: RunDevice = "cpu",
     trust: Trust = None,
@@ -43,9 +40,6 @@ def serve(
             help="A site whose scripts may call this server, e.g. https://example.org; repeatable.",
         ),
     ] = None,
-    batching: Annotated[
-        bool, typer.Option("--batching/--no-batching", help="Batch rows of several requests.")
-    ] = True,
 ) -> None:
     """Serve a RUN over HTTP: predictions at any preference, the front, and choices."""
     # every option is a setting of the same name

@@ -1,28 +1,22 @@
 """The network that answers, and the queue that batches rows of several requests."""
 
 import asyncio
-import json
 import math
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import accumulate, pairwise
-from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from starlette.exceptions import HTTPException
 
-from paretocosmos.errors import ConfigurationError, MissingExtraError, RunError
-from paretocosmos.export.formats import compute_relative_difference
-from paretocosmos.export.network import KEY
-from paretocosmos.io.files import one_line
+from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.conditioning import PerRayEnsemble
 from paretocosmos.nn.conditioning.hypernet import Hypernet
-from paretocosmos.problems.tables import DECISION, Answer
+from paretocosmos.problems.tables import Answer
 from paretocosmos.runs.run import Run
 from paretocosmos.serving.middleware import Metrics
 from paretocosmos.serving.schemas import Numbers, Rows
@@ -41,24 +35,53 @@ MAX_HYPERNET_WEIGHTS = 16_000_000
 ROWS_PER_RAY = 8
 
 
-class Network(ABC):
-    """Answers rows, whichever library computes them.
+class Network:
+    """A run's network, which answers rows in passes of bounded size.
+
+    Args:
+        run: what is served.
+        rows: how its rows become inputs.
 
     Attributes:
         limit: rows of one pass at most.
         mixes: whether one pass takes a ray for each row.
     """
 
-    limit: int
-    mixes: bool = True
-
-    @abstractmethod
-    def run_pass(self, rows: Numbers, rays: Rays) -> Answers:
-        """Run one pass: rows ``[N, ...]``, rays ``[1, J]`` or ``[N, J]``."""
+    def __init__(self, run: Run, rows: Rows) -> None:
+        self._model, self._rows = run.model, rows
+        self._table, self._answer = run.table is not None, Answer.from_about(run.record["about"])
+        if self._answer.task != "binary":
+            raise ConfigurationError(
+                f"a server supports only two classes, but `{run.folder}` predicts "
+                f"{'a number' if self._answer.task == 'number' else 'several'}: use `paretocosmos "
+                "predict`, or export it"
+            )
+        parameter = next(run.model.parameters())
+        self._device, self._dtype = parameter.device, parameter.dtype
+        self._ensemble = run.model if isinstance(run.model, PerRayEnsemble) else None
+        self.mixes, self.limit = self._ensemble is None, limit_rows(run)
 
     def select_rays(self, rays: Rays) -> Rays:
         """Return the rays that answer: the nearest ones if there is a network for each of a few."""
-        return rays
+        if self._ensemble is None:
+            return rays
+        nearest = [self._ensemble.nearest(torch.from_numpy(ray))[1] for ray in rays]
+        return torch.stack(nearest).float().cpu().numpy()
+
+    def run_pass(self, rows: Numbers, rays: Rays) -> Answers:
+        """Run one pass: rows ``[N, ...]``, rays ``[1, J]`` or ``[N, J]``."""
+        features = self._rows.to_features(rows)
+        with torch.inference_mode():
+            # The fitted preprocessing works in float32; the network may be float64.
+            inputs = torch.from_numpy(features).to(self._device, self._dtype)
+            # A ray of shape [J] takes the shared path of conditioned networks, [N, J] the one per
+            # row.
+            ray = torch.from_numpy(rays[0] if len(rays) == 1 else rays)
+            outputs: Outputs = self._model(inputs, ray.to(self._device, self._dtype))
+            if self._table:
+                outputs = {self._answer.output_name: self._answer.read(outputs)}
+            named = outputs if isinstance(outputs, Mapping) else {"outputs": outputs}
+            return {head: out.float().cpu().numpy() for head, out in named.items()}
 
     def predict(self, rows: Numbers, rays: Rays) -> Answers:
         """Run as many passes as it takes: rows ``[N, ...]``, rays ``[1, J]`` or ``[N, J]``."""
@@ -89,51 +112,6 @@ class Network(ABC):
         return answers
 
 
-@final
-class TorchNetwork(Network):
-    """A run's own network.
-
-    Args:
-        run: what is served.
-        rows: how its rows become inputs.
-    """
-
-    def __init__(self, run: Run, rows: Rows) -> None:
-        self._model, self._rows = run.model, rows
-        self._table, self._answer = run.table is not None, Answer.from_about(run.record["about"])
-        if self._answer.task != "binary":
-            raise ConfigurationError(
-                f"a server supports only two classes, but `{run.folder}` predicts "
-                f"{'a number' if self._answer.task == 'number' else 'several'}: use `paretocosmos "
-                "predict`, or export it"
-            )
-        parameter = next(run.model.parameters())
-        self._device, self._dtype = parameter.device, parameter.dtype
-        self._ensemble = run.model if isinstance(run.model, PerRayEnsemble) else None
-        self.mixes = self._ensemble is None
-        self.limit = limit_rows(run)
-
-    def select_rays(self, rays: Rays) -> Rays:
-        if self._ensemble is None:
-            return rays
-        nearest = [self._ensemble.nearest(torch.from_numpy(ray))[1] for ray in rays]
-        return torch.stack(nearest).float().cpu().numpy()
-
-    def run_pass(self, rows: Numbers, rays: Rays) -> Answers:
-        features = self._rows.to_features(rows)
-        with torch.inference_mode():
-            # The fitted preprocessing works in float32; the network may be float64.
-            inputs = torch.from_numpy(features).to(self._device, self._dtype)
-            # A ray of shape [J] takes the shared path of conditioned networks, [N, J] the one per
-            # row.
-            ray = torch.from_numpy(rays[0] if len(rays) == 1 else rays)
-            outputs: Outputs = self._model(inputs, ray.to(self._device, self._dtype))
-            if self._table:
-                outputs = {self._answer.output_name: self._answer.read(outputs)}
-            named = outputs if isinstance(outputs, Mapping) else {"outputs": outputs}
-            return {head: out.float().cpu().numpy() for head, out in named.items()}
-
-
 def limit_rows(run: Run) -> int:
     """Return the rows that go through a run's network at once, so that memory stays bounded."""
     limit: int = min(MAX_PASS_ROWS, MAX_PASS_NUMBERS // math.prod(run.record["input_shape"]))
@@ -155,107 +133,6 @@ def to_probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]
     out = tensor.softmax(dim=-1) if multiclass else tensor.reshape(len(tensor)).sigmoid()
     probabilities: npt.NDArray[np.float32] = out.numpy()
     return probabilities
-
-
-# The largest difference to PyTorch that rounding explains; `export` allows a tenth of it.
-TOLERANCE = 1e-4
-COMPARED = 8
-# Bytes of a file at most, which its format cannot pass, and its first: the number of its format.
-MAX_FILE_BYTES, FIRST_BYTE = 2**31 - 1, b"\x08"
-
-
-def _open_session(path: Path, threads: int) -> Any:
-    """Open a session of onnxruntime; raise if the file cannot be an export."""
-    if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:  # a device has no end
-        raise ValueError("not a regular file, or too large")
-    with path.open("rb") as stream:
-        if stream.read(1) != FIRST_BYTE:
-            raise ValueError("something else")
-    try:
-        import onnxruntime  # only now: it leaves files of its own
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("onnxruntime", "onnx", "serving an ONNX file") from error
-    # Severity 3 is errors only: warnings would go to stderr unasked.
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 3, threads
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-
-
-@final
-class OnnxNetwork(Network):
-    """A file that `export` wrote for a run, run by onnxruntime on the CPU.
-
-    It is compared with the run's own network when it is loaded, so that the answers are the same.
-
-    Args:
-        path: the file.
-        run: what it was exported from.
-        rows: how its rows become inputs.
-        threads: of a pass.
-    """
-
-    def __init__(self, path: Path, run: Run, rows: Rows, *, threads: int) -> None:
-        try:
-            self._session = _open_session(path, threads)
-            metadata = self._session.get_modelmeta().custom_metadata_map
-            about = json.loads(metadata.get(KEY, "{}"))
-            names = [column["name"] for column in about.get("columns", ())]
-            inputs = {value.name: value for value in self._session.get_inputs()}
-            single_ray = inputs["preference"].shape[0] == 1
-        except MissingExtraError:
-            raise
-        except Exception as error:  # a runtime's errors have no common base
-            raise RunError(
-                f"`{path}` is not a file that `paretocosmos export` wrote "
-                f"({one_line(error)[:200]}): export the run again"
-            ) from error
-        self._table, self._rows = run.table is not None, rows
-        heads = [value.name for value in self._session.get_outputs()]
-        # a request has a threshold of its own
-        self._heads = [head for head in heads if head != DECISION or not self._table]
-        self.mixes, self.limit = not single_ray, limit_rows(run)
-        columns = None if run.table is None else list(run.table.columns)
-        # A file of a similar run could pass the comparison of numbers by chance, but not this.
-        if about.get("objectives") != list(run.front.names) or columns != (names or None):
-            raise RunError(
-                f"`{path}` was exported from another run than `{run.folder}` (its objectives or "
-                "columns differ): export this one"
-            )
-        self._compare(path, TorchNetwork(run, rows), run)
-
-    def run_pass(self, rows: Numbers, rays: Rays) -> Answers:
-        # the preprocessing of a table is inside the file
-        with np.errstate(over="ignore"):
-            x = rows.astype(np.float32) if self._table else self._rows.to_features(rows)
-        outputs = self._session.run(self._heads, {"x": x, "preference": rays})
-        if self._heads == ["logits"]:
-            return {"outputs": outputs[0]}
-        return dict(zip(self._heads, outputs, strict=True))
-
-    def _compare(self, path: Path, torch_network: TorchNetwork, run: Run) -> None:
-        # random inputs suffice: a file of another run differs almost everywhere
-        generator = np.random.default_rng(0)
-        if run.table is None:
-            rows = generator.standard_normal((COMPARED, *run.record["input_shape"]))
-        else:
-            labels = run.table.categorical.values()
-            mean, scale = (
-                np.array(end)[: len(run.table.numeric)] for end in (run.table.mean, run.table.scale)
-            )
-            numbers = mean + scale * generator.standard_normal((COMPARED, len(mean)))
-            codes = [generator.integers(-1, len(one), COMPARED) for one in labels]
-            rows = np.column_stack([numbers, *codes])
-        rays = generator.dirichlet(np.ones(run.front.objectives), COMPARED).astype(np.float32)
-        expected, actual = torch_network.predict(rows, rays), self.predict(rows, rays)
-        worst = max(
-            compute_relative_difference(actual[head], out) if head in actual else np.inf
-            for head, out in expected.items()
-        )
-        if worst > TOLERANCE:
-            raise RunError(
-                f"`{path}` differs from the run in `{run.folder}` by up to {worst:.2g}: "
-                "export this run again"
-            )
 
 
 Results = list[Answers | Exception]
@@ -285,14 +162,11 @@ class Batcher:
     Args:
         network: answers rows with a ray for each.
         metrics: what it counts.
-        alone: one request a pass, to measure what batching is worth.
         threads: of a pass.
     """
 
-    def __init__(
-        self, network: Network, metrics: Metrics, *, alone: bool = False, threads: int = 1
-    ) -> None:
-        self._network, self._metrics, self._alone = network, metrics, alone
+    def __init__(self, network: Network, metrics: Metrics, *, threads: int = 1) -> None:
+        self._network, self._metrics = network, metrics
         self._waiting: deque[QueuedRequest] = deque()
         self._rows = self._numbers = 0
         self._work: asyncio.Task[None] | None = None
@@ -321,7 +195,7 @@ class Batcher:
 
     async def _process_queue(self) -> None:
         # The first request waits for company; those that arrive during a pass need not.
-        await asyncio.sleep(0 if self._alone else BATCH_DELAY)
+        await asyncio.sleep(BATCH_DELAY)
         loop = asyncio.get_running_loop()
         while batch := self._take_batch():
             self._metrics.count_batch(
@@ -342,7 +216,7 @@ class Batcher:
         """Take as many waiting requests as go through the network at once."""
         batch: list[QueuedRequest] = []
         rows = 0
-        while self._waiting and not (batch and self._alone):
+        while self._waiting:
             count = len(self._waiting[0].rows)
             if batch and rows + count > self._network.limit:
                 break

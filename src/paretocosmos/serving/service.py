@@ -29,9 +29,7 @@ from paretocosmos.serving.batching import (
     Answers,
     Batcher,
     Network,
-    OnnxNetwork,
     Rays,
-    TorchNetwork,
     to_probabilities,
 )
 from paretocosmos.serving.middleware import Metrics
@@ -185,11 +183,8 @@ class Service:
             "preference": [1 / front.objectives] * front.objectives,
         }
         self.criteria_model = make_criteria_model([*front.names, *front.metrics])
-        self.network: Network = TorchNetwork(self.run, self.rows)
-        if settings.onnx is not None:
-            self.network = OnnxNetwork(settings.onnx, self.run, self.rows, threads=threads)
-        alone = not settings.batching
-        self.batcher = Batcher(self.network, self.metrics, alone=alone, threads=threads)
+        self.network = Network(self.run, self.rows)
+        self.batcher = Batcher(self.network, self.metrics, threads=threads)
         self.chooser = Chooser(
             self.run, data=settings.data, timeout=settings.timeout, threads=threads
         )

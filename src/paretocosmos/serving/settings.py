@@ -32,7 +32,6 @@ class Settings:
         port: the port; 0 for any that is free.
         token: what a client must send as ``Authorization: Bearer ...``.
         workers: how many processes, each with the whole run.
-        onnx: an exported file of the run, to predict with instead of PyTorch.
         data: where the data of the problem is now, if it has moved; ``/choose`` needs it.
         device: where the network goes.
         trust: packages whose code the run may name, as for `load_run`.
@@ -40,7 +39,6 @@ class Settings:
         max_bytes: the most bytes of a request's body.
         timeout: how many seconds a request may take, and a connection may be silent.
         origins: web pages whose scripts may ask, as ``https://example.org``; none by default.
-        batching: whether rows of several requests go through the network together.
 
     >>> Settings(folder=Path("runs/demo"), port=0).max_rows
     10000
@@ -56,7 +54,6 @@ class Settings:
     port: int = 8000
     token: str | None = field(default=None, repr=False)
     workers: int = 1
-    onnx: Path | None = None
     data: str | None = None
     device: str = "cpu"
     trust: tuple[str, ...] = ()
@@ -64,7 +61,6 @@ class Settings:
     max_bytes: int = 4 * 1024 * 1024
     timeout: float = 30.0
     origins: tuple[str, ...] = ()
-    batching: bool = True
 
     def __post_init__(self) -> None:
         for name, (lower, upper) in LIMITS.items():

@@ -59,6 +59,7 @@ html_title = f"paretocosmos {release}"
 html_static_path = ["_static"]
 html_logo = html_favicon = "_static/logo.svg"
 html_css_files = ["site.css"]
+html_search_scorer = str(ROOT / "docs" / "_static" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False
 html_math_renderer = "mathml"
@@ -89,6 +90,8 @@ def rewrite_for_site(app: Any, page: str, source: list[str]) -> None:
     if page in ROOTED:
         text = (ROOT / f"{ROOTED[page]}.md").read_text(encoding="utf-8")
         text = re.sub(r"\]\((results|examples)/", r"](../\1/", re.sub(r"\]\(docs/", "](", text))
+    if page == "changelog":  # it has every word, and would be found first
+        text = f"---\nnosearch: true\n---\n\n{text}"
     if page.startswith("notebooks/"):
         text = page_of(text)
     text = join_notes(text) if page == "decisions/index" else link_notes(text, "decisions/")

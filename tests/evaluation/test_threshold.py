@@ -189,7 +189,7 @@ def test_nothing_worse_than_one_answer_for_everybody_where_a_ray_is_better() -> 
     assert -np.inf < best(model, problem, front.rays, bound) < 1 - label.mean() < right
     with pytest.raises(InfeasibleError) as refused:
         chosen(model, problem, max={"tpr_gap": bound})
-    closest = f"closest that is has `tpr_gap` {gap:.4g} and is right in {right:.1%}"
+    closest = f"closest has `tpr_gap` {gap:.4g} and an accuracy of {right:.1%}"
     assert closest in str(refused.value)
     assert "no bound below about" in str(refused.value)
     # whoever wants it gets it

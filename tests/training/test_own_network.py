@@ -1,5 +1,6 @@
 """`fit(network, data, losses)`: data and losses as one has them, and an optimiser of torch's."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,6 +152,14 @@ def test_finds_each_loss_its_output_and_target(
         for function, output, target in zip(functions, outputs, targets, strict=True)
     ]
     np.testing.assert_allclose(run.front.values[0], expected, rtol=1e-5)
+
+
+def test_error_of_a_loss_says_what_it_was_given(go: Callable[..., Run]) -> None:
+    losses = {"kind": lambda output, target: F.cross_entropy(output[0], target), "sum": F.mse_loss}
+    with pytest.raises(ValueError, match="input") as raised:
+        go(Heads(named=False), (X, LABEL, TOTAL), losses)
+    shapes = r"`kind` was called with an output of shape \[\d+, 2\] and a target of shape \[\d+\]"
+    assert re.search(shapes, "\n".join(raised.value.__notes__))
 
 
 @dataclass

@@ -232,11 +232,11 @@ def _explain_failure(
     if useful is not criteria:
         reached = " and ".join(f"`{name}` {near[name]:.4g}" for name in criteria.max)
         reason = (
-            f"no ray has {criteria.describe_bounds()} on {front.split} and is right as often as "
-            f"one answer for everybody ({useful.min['accuracy']:.1%}): the closest that is has "
-            f"{reached} and is right in {near['accuracy']:.1%}, at the ray "
-            f"{','.join(f'{weight:.4g}' for weight in near.ray)}; allow that much, or allow one "
-            "answer for everybody with `allow_constant`"
+            f"no ray has {criteria.describe_bounds()} on {front.split} and at least the accuracy "
+            f"of a constant classifier ({useful.min['accuracy']:.1%}): at the threshold {MIDDLE}, "
+            f"the closest has {reached} and an accuracy of {near['accuracy']:.1%}, at the ray "
+            f"{','.join(f'{weight:.4g}' for weight in near.ray)}; allow that much, or take a "
+            "constant classifier with `allow_constant`"
         )
         hints = {"allow_constant": True}
     _, checks = evaluate_ray(

@@ -45,7 +45,17 @@ class LossFunction(Objective):
         self.traceable = bool(declared) or origin == "torch"
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return self.function(self._find_output(outputs), targets[self.target])
+        output, target = self._find_output(outputs), targets[self.target]
+        try:
+            return self.function(output, target)
+        except Exception as error:
+            # the usual cause: a function that looks for its head among the outputs of all
+            error.add_note(
+                f"`{self.name}` was called with an output of {_describe_shape(output)} and a "
+                f"target of {_describe_shape(target)}: a network with an output for each loss "
+                "gives each its own"
+            )
+            raise
 
     def _find_output(self, outputs: Any) -> Any:
         if isinstance(outputs, Mapping) and self.name in outputs:
@@ -53,6 +63,10 @@ class LossFunction(Objective):
         if isinstance(outputs, list | tuple) and len(outputs) == self.count:
             return outputs[self.index]
         return outputs
+
+
+def _describe_shape(value: Any) -> str:
+    return f"shape {list(value.shape)}" if isinstance(value, Tensor) else f"{value!r:.80}"
 
 
 def make_objectives(losses: Any, data: Mapping[Split, Any]) -> tuple[Objective, ...]:

@@ -42,7 +42,7 @@ demo: $(READY)  ## COSMOS as published beside the paper's numbers, then the defa
 	rm -rf $(DEMO)
 	$(BIN)/paretocosmos demo --out $(DEMO)
 	@echo
-	@echo "Open $(DEMO)/demo.html in a browser."
+	@echo "Open $(DEMO)/report/report.html in a browser."
 
 test: $(READY)  ## what is the same on every machine: no process, socket, signal, deadline or sleep
 	$(TEST) -n 2 -q

@@ -261,7 +261,7 @@ def check_first_steps(env: Environment) -> None:
     for name in ("front.json", "front.png", "report.html"):
         require((env.folder / "run" / name).is_file(), f"`train` wrote no {name}")
     said(command, "demo", "--out", "demo", cwd=env.folder)
-    require((env.folder / "demo" / "demo.html").is_file(), "`demo` wrote no page")
+    require((env.folder / "demo" / "report" / "report.html").is_file(), "`demo` wrote no page")
     print("first steps: pip install, demo, train, choose and predict give a front of a CSV")
 
 

@@ -56,12 +56,9 @@ def test_a_terminal_shows_the_cells_that_run(
             time.sleep(0.05)  # it is redrawn by itself, five times a second
             shown += capsys.readouterr().err
     shown = _plain(shown + capsys.readouterr().err)
-    assert shown.lstrip().startswith("mine: My [toys]")
-    assert "waiting: toy_convex/cosmos, toy_convex/linear, toy_convex/mgda" in shown
+    assert re.match(r"\s*mine: My \[toys\]\n+3 experiments: 3 waiting\n", shown)
     assert re.search(r"^done    toy_convex/cosmos  HV -  1 seed  0:01:00$", shown, re.MULTILINE)
-    last = shown[shown.rindex("1 of 3 experiments done, 1 running, about ") :]
-    assert re.search(r"toy_convex/linear +3/9 +\S+ +HV val 1\.5000 0:01:15", last), last
-    assert "then toy_convex/mgda" in last
+    assert re.search(r"toy_convex/linear +3/9 +\S+ +HV val 1\.5000 0:01:1", shown), shown
 
 
 def test_a_log_has_lines(
@@ -74,22 +71,22 @@ def test_a_log_has_lines(
         at.update(CELLS[0], None)
         at.update(CELLS[0], _progress(2, 30.0))
         show(at)
-        first, listed = capsys.readouterr().err.splitlines()
-        assert first == "mine: My [toys]"
-        assert listed == "waiting: toy_convex/cosmos, toy_convex/linear, toy_convex/mgda"
+        assert capsys.readouterr().err.splitlines() == [
+            "mine: My [toys]",
+            "3 experiments: 3 waiting",
+        ]
         now += 31
         at.update(CELLS[0], _progress(5, 20.0))
         show(at)
-        lines = capsys.readouterr().err.splitlines()
-        assert lines[0].startswith("0 of 3 experiments done, 1 running, about ")
-        assert lines[1:] == ["  toy_convex/cosmos  epoch 5/9  HV val 1.5000"]
-        now += 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("toy_convex/cosmos  epoch 5/9  ")
+        assert "HV val 1.5000" in line
         at.update(CELLS[0], Outcome("no [disk] left", 32.0))
         show(at)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "failed  toy_convex/cosmos: no [disk] left"
-    assert lines[1].startswith("0 of 3 experiments done, 0 running, 1 failed, about ")
-    assert len(lines) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "failed  toy_convex/cosmos: no [disk] left",
+        "3 experiments: 2 waiting, 1 failed",
+    ]
 
 
 def test_quiet_is_quiet(at: Reproduction, capsys: pytest.CaptureFixture[str]) -> None:

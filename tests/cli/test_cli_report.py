@@ -68,7 +68,7 @@ def test_a_rehearsal_is_marked_and_kept_apart(cli: Call) -> None:
     assert done.code == 0
     refused = cli("report", "intuition")
     assert refused.code == 2
-    assert "epochs=2" in refused.err
+    assert "`epochs` of a rehearsal" in refused.err
     ended = cli("report", "--epochs", "2")
     assert ended.code == 0
     assert ended.out.startswith("REHEARSAL, 2 epochs: intuition: What a weighted sum finds")

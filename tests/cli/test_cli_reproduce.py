@@ -50,7 +50,7 @@ def test_cells_are_told_as_they_end_and_all_at_the_end(go: Call) -> None:
         hypervolume = f"{cell['hypervolume']:.4f}"
         assert re.search(rf"^done +{name}  HV {hypervolume}  2 seeds", ended.err, re.MULTILINE)
         assert re.search(rf"^{name} +{hypervolume} +2/2 .* done", ended.out, re.MULTILINE)
-    assert "2 of 2 experiments done, 0 running" in ended.err
+    assert "2 experiments: 2 done" in ended.err
     assert "reproduction/mine.json" in ended.out
     assert "rehearsal" not in (ended.out + ended.err).lower()
     again = go()

@@ -326,12 +326,9 @@ def test_a_recipe_is_collected_and_read_again(tmp_path: Path) -> None:
 
 def test_nothing_to_collect_is_one_sentence(tmp_path: Path) -> None:
     recipe = load_recipe("intuition")
-    with pytest.raises(RunError, match=r"no finished run of `intuition`.*reproduce intuition`$"):
-        collect_results(recipe, tmp_path)
     write_recipe(recipe.rehearsal(2), tmp_path)
-    with pytest.raises(RunError, match="there is a rehearsal, shown with epochs=2") as refused:
+    with pytest.raises(RunError, match=r"no finished run of `intuition`.*reproduce intuition`"):
         collect_results(recipe, tmp_path)
-    assert refused.value.hints == {"epochs": "2"}
 
 
 def test_recipes_are_found_where_they_were_begun_or_their_cells_are(tmp_path: Path) -> None:

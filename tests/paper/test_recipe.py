@@ -192,24 +192,16 @@ seeds = "all"
     ):
         assert re.search(wanted, said), (wanted, said)
     names = GOOD.replace('["toy_convex"]', '["toy_convex", "adlut"]').replace("linear", "liner")
-    said = _refusal(
-        tmp_path,
-        f'{names}\n[[grid]]\nproblems = ["toy_convex"]\nmethods = ["cosmos"]\n'
-        "settings.penalti = 0.1\nvary.alpha = [0.5, -1]\n",
-    )
+    said = _refusal(tmp_path, names)
     for wanted in (
-        " has 4 mistakes: ",
+        " has 2 mistakes: ",
         r"`grid\[0\].problems`: unknown problem `adlut`; did you mean `adult`\?",
         r"`grid\[0\].methods`: unknown method `liner`; did you mean `linear`\?",
-        r"`grid\[1\].settings.penalti` of `cosmos` on `toy_convex`: unknown setting `penalti`; did",
-        r"`grid\[1\].vary.alpha` of `cosmos` on `toy_convex`: `alpha` .*-1",
     ):
         assert re.search(wanted, said), (wanted, said)
 
 
 TABLE = r"`grid`: a table or several: begin each with \[\[grid\]\]"
-SET = r"`grid\[0\].settings"
-OF = "of `cosmos` on `toy_convex`: "
 
 
 @pytest.mark.parametrize(
@@ -243,23 +235,10 @@ OF = "of `cosmos` on `toy_convex`: "
             r"`grid\[0\].vary.epochs`: it is in `settings` too, leave one out",
         ),
         (
-            ("methods", 'settings.epochs = "x"\nmethods'),
-            rf"{SET}.epochs` {OF}`epochs` takes int, found 'x'",
-        ),
-        (
-            ('["toy_convex"]', '["multi_mnist"]\nsettings.rule = "txt"'),
-            rf"{SET}.rule` of `cosmos` on `multi_mnist`: `rule` takes `published` or `text`",
-        ),
-        # a setting of one of the methods only
-        (
-            ("methods", "settings.penalty = 1\nmethods"),
-            rf"{SET}.penalty` of `linear` on `toy_convex`: unknown setting `penalty`",
-        ),
-        (
             ("methods", f"vary.penalty = {[*range(200)]}\nvary.alpha = {[*range(200)]}\nmethods"),
             r"`grid\[0\]`: at most 10000 experiments, found 80000",
         ),
-        (("methods", r'settings."a\u001b\nb" = 1' + "\nmethods"), r"unknown setting `a\\x1b b`"),
+        (('"linear"', r'"a\u001b\nb"'), r"unknown method `a\\x1b b`"),
     ],
     ids=lambda value: str(value)[:60],
 )
@@ -294,13 +273,6 @@ def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
         said = _refusal(tmp_path, hostile)
         assert re.search(r"`.*mine.toml` is not TOML: ", said), said
         assert said.isprintable()
-
-
-def test_settings_of_problem_network_and_training_are_known(tmp_path: Path) -> None:
-    settings = "[grid.settings]\ncopies = 2\nkernel = 9\nepochs = 3\nrays_per_batch = 2\n"
-    text = GOOD.replace('"toy_convex"', '"multi_digits"') + settings
-    cell = _written(tmp_path, text).experiments[0]
-    assert cell.settings == {"copies": 2, "kernel": 9, "epochs": 3, "rays_per_batch": 2}
 
 
 def test_an_unknown_recipe_and_a_file_that_is_none(tmp_path: Path) -> None:

@@ -16,10 +16,8 @@ from tests.processes import PATIENCE
 
 from paretocosmos import fit
 from paretocosmos.errors import ConfigurationError, DivergedError, RunError
-from paretocosmos.paper import Experiment, Recipe, Reproduction, experiment, reproduce
+from paretocosmos.paper import Recipe, Reproduction, experiment, reproduce
 from paretocosmos.runs import list_checkpoints, load_run
-from paretocosmos.training.progress import Progress
-from paretocosmos.training.tasks import Outcome
 
 Write = Callable[..., Recipe]
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
@@ -91,8 +89,6 @@ def test_the_file_says_all(go: Go, recipe: Write, out: Path) -> None:
     assert [cell["seeds_done"] for cell in saved["cells"]] == [[1, 2], [1, 2]]
     spent = saved["seconds"]
     assert spent["all"] == pytest.approx(sum(cell["seconds"] for cell in saved["cells"]))
-    assert spent["by_method"]["cosmos"] == saved["cells"][0]["seconds"]
-    assert spent["by_problem"] == {"toy_convex": pytest.approx(spent["all"])}
     for cell in saved["cells"]:
         records = [
             json.loads((out / "cells" / cell["name"] / f"seed-{s}" / "run.json").read_text())
@@ -313,6 +309,14 @@ def test_a_cell_that_fails_does_not_stop_the_others(
     assert later.failures == {}
 
 
+def test_a_setting_that_nothing_takes_fails_before_anything_is_trained(
+    go: Go, recipe: Write
+) -> None:
+    done = go(recipe(["toy_convex"], ["cosmos", "linear"], penalty=2.0))
+    assert list(_states(done).values()) == ["done", "failed"]
+    assert "unknown setting `penalty`" in next(iter(done.failures.values()))
+
+
 def test_a_cell_that_failed_is_tried_again(
     go: Go, recipe: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -485,51 +489,3 @@ def test_a_folder_that_cannot_be_is_refused(recipe: Write, tmp_path: Path) -> No
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match="cannot use"):
         reproduce(recipe(["toy_convex"], ["cosmos"]), out=tmp_path / "file")
-
-
-# ---------------------------------------------------------------- time
-
-
-def _at(left: float) -> Progress:
-    return Progress(1, 9, {}, None, 1.0, "eager", Path(), "samples", 1.0, left, None, 0.0)
-
-
-def test_the_time_left_is_guessed_from_like_cells(tmp_path: Path) -> None:
-    cells = [Experiment(p, m) for p in ("adult", "compas") for m in ("cosmos", "linear", "mgda")]
-    at = Reproduction(Recipe("mine", "Mine", "none", "table", tuple(cells)), tmp_path)
-    for cell in cells:
-        at.enter(cell, "waiting", asked=True)
-
-    def left() -> float | None:
-        return at.seconds_left
-
-    assert left() is None
-    by_name = {f"{cell.problem} {cell.method}": cell for cell in cells}
-    at.update(by_name["adult cosmos"], None)
-    assert left() is None
-    at.update(by_name["adult cosmos"], Outcome(None, 100.0))
-    at.update(by_name["adult linear"], None)
-    at.update(by_name["adult linear"], Outcome("it failed", 10.0))
-    # compas: 100 and 10, as the same methods took; both mgda: the mean of all of the same problem
-    assert left() == pytest.approx(100 + 10 + 55 + 55)
-    at.update(by_name["adult mgda"], None)
-    at.update(by_name["adult mgda"], _at(30.0))
-    assert left() == pytest.approx(30 + 100 + 10 + 30, abs=1)  # it began just now
-    for name in ("compas cosmos", "compas linear", "compas mgda"):
-        at.update(by_name[name], None)
-        at.update(by_name[name], Outcome(None, 1.0))
-    at.update(by_name["adult mgda"], Outcome(None, 31.0))
-    assert left() == 0
-    assert {name: one.seconds for name, one in at.statuses.items()} == pytest.approx(
-        dict(zip((cell.name for cell in cells), (100, 10, 31, 1, 1, 1), strict=True))
-    )
-
-
-def test_cells_side_by_side_share_the_time_left(tmp_path: Path) -> None:
-    cells = tuple(Experiment("adult", m) for m in ("cosmos", "linear"))
-    at = Reproduction(Recipe("mine", "Mine", "none", "table", cells), tmp_path)
-    for cell, left in zip(cells, (80.0, 20.0), strict=True):
-        at.enter(cell, "waiting", asked=True)
-        at.update(cell, None)
-        at.update(cell, _at(left))
-    assert at.seconds_left == pytest.approx(80, abs=1)  # the longest, not the mean

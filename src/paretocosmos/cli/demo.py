@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import torch
 import typer
@@ -11,7 +11,6 @@ import typer
 from paretocosmos.cli.console import (
     escape,
     get_stdout,
-    make_table,
     print_json,
     print_markup,
     print_next_command,
@@ -22,16 +21,14 @@ from paretocosmos.cli.options import AsJson
 from paretocosmos.cli.reproduction_view import (
     end_interrupted_recipe,
     exit_on_failures,
+    print_reproduction,
     show_experiments,
 )
-from paretocosmos.cli.results import describe_heading, list_consequences, print_consequences
+from paretocosmos.cli.results import print_consequences
 from paretocosmos.cli.train import summarize_run
 from paretocosmos.io.progress import status
 from paretocosmos.runs.load import load
 from paretocosmos.runtime.device import convert_sigterm
-
-if TYPE_CHECKING:
-    from paretocosmos.paper.demo import ComparisonTable
 
 
 def demo(
@@ -42,8 +39,8 @@ def demo(
 ) -> None:
     """Train COSMOS as published on three fairness data sets, and show the default on one.
 
-    Prints the hypervolumes beside the paper's, and writes one page with everything. The data and
-    the default's network come with the package; it takes about a minute on a CPU.
+    Prints the hypervolumes beside the paper's, and writes a report and a page with a slider. The
+    data and the default's network come with the package; it takes about a minute on a CPU.
     """
     # imported here, so that `demo --help` is fast
     from paretocosmos.paper import collect_results, reproduce
@@ -64,47 +61,29 @@ def demo(
             )
     except KeyboardInterrupt:
         raise end_interrupted_recipe(out) from None
-    # the page would lack a part without which it makes no sense
+    # the report would lack a part without which it makes no sense
     exit_on_failures(reproduction)
     # `reproduce` has expanded it by itself
     folder = out.expanduser()
-    with status("writing the page"):
+    with status("writing the report"):
         run = load("adult")
         # with the problem itself, whose labels are plainer than the names of metrics
         run = dataclasses.replace(run, trained_on=run.problem())
-        result = collect_results(recipe, folder)
-        seconds = {name: status.seconds for name, status in reproduction.statuses.items()}
-        comparison = paper.build_comparison_table(result, seconds)
-        notes = paper.write_demo(
-            folder, result, comparison, run, describe_heading(run), list_consequences(run)
-        )
+        notes = paper.write_demo(folder / "report", collect_results(recipe, folder), run)
     for note in notes:
         print_note(note)
-    page = folder / paper.PAGE
+    page = folder / "report" / "report.html"
     if as_json:
         published = [status.to_dict() for status in reproduction.statuses.values()]
         # the same keys as `reproduce --json`, which call experiments cells
         print_json({"page": str(page), "cells": published, "default": summarize_run(run)})
         return
     # what the paper did first, then what this package does instead
-    _print_comparison(comparison)
-    print_consequences(run)
+    print_reproduction(reproduction)
     console = get_stdout()
+    console.print()
+    print_consequences(run)
     print_markup(console, f"\n{escape(paper.DIFFERENCE)}")
     print_markup(console, f"[bold]total time[/]  {time.perf_counter() - started:.0f} s")
     print_path("page", page)
     print_next_command("train", "adult")
-
-
-def _print_comparison(comparison: "ComparisonTable") -> None:
-    """Print the hypervolumes of COSMOS beside the paper's."""
-    console = get_stdout()
-    print_markup(console, "[bold]COSMOS as published[/]")
-    print_markup(console, escape(comparison.title))
-    table = make_table(*comparison.head)
-    for row in comparison.rows:
-        table.add_row(*map(escape, row))
-    console.print(table)
-    for mark, sentence in comparison.notes:
-        print_markup(console, escape(f"({mark}) {sentence}"))
-    console.print()

@@ -1,16 +1,12 @@
 """Output of `reproduce` and `demo`: experiments in training, and a table of their results."""
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Group, RenderableType
-from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
 from paretocosmos.cli.console import (
     err,
@@ -23,100 +19,40 @@ from paretocosmos.cli.console import (
 )
 from paretocosmos.cli.options import describe_trust
 from paretocosmos.io.formatting import format_duration, format_number
-from paretocosmos.io.progress import show_live
 from paretocosmos.paper.published import is_face_problem
-from paretocosmos.training.progress import LOG_INTERVAL
+from paretocosmos.training.progress import show_bars
 
 if TYPE_CHECKING:
     from paretocosmos.paper import Reproduction
     from paretocosmos.paper.reproduction import ExperimentStatus
 
-# Columns of a bar, and of the name of an experiment beside it.
-# A terminal of 80 columns holds both, with the numbers beside them.
-BAR_WIDTH, MAX_NAME = 24, 48
-# Waiting experiments that are named at the beginning, and while others run.
-MAX_QUEUED, MAX_NEXT = 24, 3
-
-
-class _View:
-    """View of running experiments: live in a terminal, else a line for each end and interval."""
-
-    def __init__(self) -> None:
-        self._reproduction: Reproduction | None = None
-        # the last state seen of each experiment, to notice when it ends
-        self._states: dict[str, str] = {}
-        self._last = time.monotonic()
-
-    def show(self, reproduction: "Reproduction") -> None:
-        """Show the progress of a reproduction."""
-        # what was done before this session is announced once, not as ends of experiments
-        first = self._reproduction is None
-        self._reproduction = reproduction
-        if first:
-            self._announce(reproduction)
-        for name, status in reproduction.statuses.items():
-            before, self._states[name] = self._states.get(name), status.state
-            if not first and status.state != before and status.state in ("done", "failed"):
-                print_markup(err, escape(_describe_end(status)))
-                self._last = 0.0  # so that the progress is printed after it
-        now = time.monotonic()
-        # a log file gets lines now and then, where a terminal has a live display
-        if not err.is_terminal and not first and now - self._last >= LOG_INTERVAL:
-            self._last = now
-            print_markup(err, escape(_describe_progress(reproduction)))
-            for status in reproduction.select("running"):
-                if status.progress is not None:
-                    epoch = f"epoch {status.progress.epoch}/{status.progress.epochs}"
-                    volume = f"HV val {format_number(status.progress.hypervolume_val)}"
-                    print_markup(err, escape(f"  {status.experiment.name}  {epoch}  {volume}"))
-
-    def _announce(self, reproduction: "Reproduction") -> None:
-        print_markup(err, escape(_make_title(reproduction)))
-        done, waiting = reproduction.select("done"), reproduction.select("waiting")
-        if waiting:
-            if done:
-                err.print(f"{len(done)} already done and kept")
-            print_markup(err, escape(f"waiting: {_list_names(waiting, MAX_QUEUED)}"))
-
-    def render(self) -> RenderableType | None:
-        """Return the running experiments and the next ones, or `None` if there are none."""
-        if self._reproduction is None:
-            return None
-        running = self._reproduction.select("running")
-        waiting = self._reproduction.select("waiting")
-        # everything is done: the live display disappears
-        if not running and not waiting:
-            return None
-        # built anew for each frame, as rich expects
-        table = Table.grid(padding=(0, 1))
-        for status in running:
-            progress, name = status.progress, status.experiment.name
-            # names of third-party code may contain brackets, which rich reads as markup
-            short = escape(name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…")
-            if progress is None:
-                table.add_row(short, "starting", "", "", "")
-            else:
-                table.add_row(
-                    short,
-                    f"{progress.epoch}/{progress.epochs}",
-                    ProgressBar(progress.epochs, progress.epoch, width=BAR_WIDTH),
-                    f"HV val {format_number(progress.hypervolume_val)}",
-                    format_duration(progress.seconds_left),
-                )
-        following = [Text(f"then {_list_names(waiting, MAX_NEXT)}", style="dim")] if waiting else []
-        return Group(Text(_describe_progress(self._reproduction), style="bold"), table, *following)
-
 
 @contextmanager
 def show_experiments(*, quiet: bool) -> Iterator["Callable[[Reproduction], None]"]:
-    """Show all experiments live on stderr."""
+    """Show a bar for each experiment that runs, and a line for each that ends, on stderr."""
     if quiet:
         yield lambda _: None
         return
-    view = _View()
-    # on stderr, so that stdout stays free for `--json`
-    with show_live(view.render, keep=False, need_stdout=False):
-        yield view.show
+    # the last state seen of each experiment, to notice when it ends
+    states: dict[str, str] = {}
+    with show_bars(log=True, keep=False) as bars:
+
+        def show(reproduction: "Reproduction") -> None:
+            # what was done before this session is announced once, not as ends of experiments
+            first = not states
+            if first:
+                print_markup(err, escape(_make_title(reproduction)))
+                print_markup(err, escape(_count_states(reproduction)))
+            for name, status in reproduction.statuses.items():
+                before, states[name] = states.get(name), status.state
+                if status.progress is not None:
+                    bars.update(name, status.progress)
+                elif not first and status.state != before and status.state in ("done", "failed"):
+                    bars.remove(name)
+                    print_markup(err, escape(_describe_end(status)))
+                    print_markup(err, escape(_count_states(reproduction)))
+
+        yield show
 
 
 def end_interrupted_recipe(out: Path) -> typer.Exit:
@@ -167,17 +103,11 @@ def print_reproduction(reproduction: "Reproduction") -> None:
             f"{len(statuses) - len(shown)} experiments that were not asked for are left out"
         )
     # the sums of the file, so that both agree
-    seconds = reproduction.to_dict()["seconds"]
-    phases = ", ".join(
-        f"{format_duration(seconds[phase])} {phase}"
-        for phase in ("training", "preparing", "evaluating")
+    total, *phases = (
+        format_duration(seconds) + f" {phase}" * (phase != "all")
+        for phase, seconds in reproduction.to_dict()["seconds"].items()
     )
-    print_markup(console, f"total time: {format_duration(seconds['all'])}, of which {phases}")
-    by_method = ", ".join(
-        f"{name} {format_duration(s)}" for name, s in seconds["by_method"].items() if s
-    )
-    if by_method:
-        print_markup(console, f"time by method: {escape(by_method)}")
+    print_markup(console, f"total time: {total}, of which {', '.join(phases)}")
     print_path("results", reproduction.file)
 
 
@@ -189,26 +119,11 @@ def _make_title(reproduction: "Reproduction") -> str:
     return f"REHEARSAL, {recipe.epochs} epoch{'s' * (recipe.epochs > 1)}, no results: {title}"
 
 
-def _describe_progress(reproduction: "Reproduction") -> str:
-    done, running, waiting, failed = (
-        len(reproduction.select(state)) for state in ("done", "running", "waiting", "failed")
-    )
-    # only of those that were asked for, which `select` returns
-    total = done + running + waiting + failed
-    parts = [f"{done} of {total} experiments done", f"{running} running"]
-    if failed:
-        parts.append(f"{failed} failed")
-    seconds = reproduction.seconds_left
-    parts.append(
-        "time left unknown" if seconds is None else f"about {format_duration(seconds)} left"
-    )
-    mark = "REHEARSAL  " if reproduction.recipe.epochs is not None else ""
-    return mark + ", ".join(parts)
-
-
-def _list_names(statuses: "Sequence[ExperimentStatus]", most: int) -> str:
-    more = f" and {len(statuses) - most} more" if len(statuses) > most else ""
-    return ", ".join(status.experiment.name for status in statuses[:most]) + more
+def _count_states(reproduction: "Reproduction") -> str:
+    """Return how many of the experiments that were asked for are in each state."""
+    counts = {s: len(reproduction.select(s)) for s in ("done", "running", "waiting", "failed")}
+    parts = (f"{count} {state}" for state, count in counts.items() if count)
+    return f"{sum(counts.values())} experiments: {', '.join(parts)}"
 
 
 def _describe_end(status: "ExperimentStatus") -> str:
@@ -220,7 +135,7 @@ def _describe_end(status: "ExperimentStatus") -> str:
     paper = "" if status.hypervolume_paper is None else f" (the paper's {printed})"
     return (
         f"done    {name}  HV {format_number(status.hypervolume)}{paper}  "
-        f"{seeds} seed{'s' if seeds > 1 else ''}  {format_duration(status.session_seconds)}"
+        f"{seeds} seed{'s' if seeds > 1 else ''}  {format_duration(status.seconds)}"
     )
 
 

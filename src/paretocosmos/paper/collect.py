@@ -68,11 +68,10 @@ def collect_results(recipe: Recipe, out: Path, *, trust: Collection[str] = ()) -
     if not any(result.seeds for result in experiments):
         # a recipe of one's own is named by its file in the command
         name = recipe.name if recipe.name in recipe_names() else f"{recipe.name}.toml"
-        refusal = RunError(
+        raise RunError(
             f"`{recipe.root(out)}` has no finished run of `{recipe.name}`: train it with "
-            f"`paretocosmos reproduce {name}`"
+            f"`paretocosmos reproduce {name}`, or name the `epochs` of a rehearsal"
         )
-        raise _with_rehearsal_hint(refusal, out, recipe)
     return RecipeResult(
         recipe=recipe.name,
         title=recipe.title,
@@ -122,17 +121,6 @@ def _has_results(recipe: Recipe, out: Path) -> bool:
     folders = [f for experiment in recipe.experiments for f in experiment.runs(out).values()]
     finished = [(folder / "front.json").exists() for folder in folders]
     return any(finished) if begun else all(finished)
-
-
-def _with_rehearsal_hint(refusal: RunError, out: Path, recipe: Recipe) -> RunError:
-    """Return the refusal, which also says how to see a rehearsal if there is one."""
-    rehearsals = sorted(path.name.partition("-")[2] for path in out.glob("rehearsal-*/"))
-    if recipe.epochs is not None or not rehearsals:
-        return refusal
-    # any of them will do as an example
-    epochs = rehearsals[0]
-    hint = f"there is a rehearsal, shown with epochs={epochs}"
-    return RunError(f"{refusal}; {hint}").with_hint({"epochs": epochs})
 
 
 def _find_problem_settings(experiment: Experiment) -> set[str]:

@@ -4,21 +4,14 @@ Its trainings are experiments of a recipe, so `reproduce` trains them and keeps 
 default is the network that comes with the package.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
-from paretocosmos.errors import MissingExtraError
-from paretocosmos.explorer import build_page_model, write_report
-from paretocosmos.io.files import write_bytes
+from paretocosmos.explorer import build_page_model
+from paretocosmos.explorer import write_report as write_page
 from paretocosmos.paper.recipe import Recipe, load_recipe
-from paretocosmos.paper.report import list_pictures
-from paretocosmos.paper.report.formatting import format_duration, format_printed
-from paretocosmos.paper.report.page import render_page, render_template
-from paretocosmos.paper.report.tables import Footnotes, explain_difference
-from paretocosmos.paper.results import RecipeResult, title_benchmark
-from paretocosmos.plotting import front_figure, save_figure
+from paretocosmos.paper.report import write_report
+from paretocosmos.paper.results import RecipeResult
 from paretocosmos.runs.run import Run
 
 # `Recipe.only` takes names of problems, methods and protocols together.
@@ -29,17 +22,9 @@ DIFFERENCE = (
     "too noisy a loss to train on. This one comes with the package; `paretocosmos train adult` "
     "trains it."
 )
-# Two pages: the explorer of the default has a script, which the report's policy forbids.
-PAGE, SLIDER, PICTURES = "demo.html", "slider.html", "pictures"
-
-
-class ComparisonTable(NamedTuple):
-    """Our hypervolumes beside the paper's, as text for a terminal and for a page."""
-
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    notes: Footnotes
+# A page of its own: the explorer of the default has a script, which the report's policy forbids.
+SLIDER = "slider.html"
+TITLE = "COSMOS, one network for the whole Pareto front"
 
 
 def load_demo_recipe() -> Recipe:
@@ -55,80 +40,18 @@ def load_demo_recipe() -> Recipe:
     )
 
 
-def build_comparison_table(result: RecipeResult, seconds: Mapping[str, float]) -> ComparisonTable:
-    """Build a table of our hypervolumes, the paper's and the time, a row for each set.
+def write_demo(folder: Path, result: RecipeResult, run: Run) -> list[str]:
+    """Write the report of what was reproduced, and beside it the default's page with a slider.
 
     Args:
+        folder: where both go.
         result: what `collect_results` returned for `load_demo_recipe`.
-        seconds: what each experiment took, by its name.
-    """
-    # the same reason may hold for two sets, and is printed once
-    notes = Footnotes()
-    rows = []
-    for experiment in result.done:
-        marks = "".join(f" ({notes.mark(reason)})" for reason in explain_difference(experiment))
-        rows.append(
-            (
-                title_benchmark(experiment.benchmark),
-                f"{experiment.volume.mean:.3f}{marks}",
-                format_printed(experiment.comparison.paper, deviation=True),
-                # to tenths: the time of one short training is not known to hundredths
-                format_duration(round(seconds[experiment.name], 1)),
-            )
-        )
-    head = ("set", "ours", "the paper's", "time")
-    title = "Hypervolume on test: one seed of ours, the mean of the paper's five"
-    return ComparisonTable(title, head, rows, notes)
-
-
-def write_demo(
-    out: Path,
-    result: RecipeResult,
-    table: ComparisonTable,
-    run: Run,
-    heading: str,
-    consequences: Sequence[tuple[str, str, str]],
-) -> list[str]:
-    """Write one page with both parts, and beside it the default's page with a slider.
-
-    Args:
-        out: the folder of the demonstration.
-        result: what `collect_results` returned for `load_demo_recipe`.
-        table: what `build_comparison_table` returned.
         run: the default's.
-        heading: what stands above its consequences.
-        consequences: what the default trades: a label, the values, the name to type.
 
     Returns:
-        What could not be done, in sentences: no pictures where matplotlib is missing.
+        What could not be done, in sentences, as `report.write_report` does.
     """
-    pictures = {name: f"{PICTURES}/{name}.png" for name in ("published", "default")}
-    missing: list[str] = []
-    try:
-        figures = {
-            # the recipe comes from Table 1, whose only figure has a panel for each set
-            "published": list_pictures(result)[0].draw(),
-            "default": front_figure([run.front]),
-        }
-        (out / PICTURES).mkdir(exist_ok=True)
-        for name, figure in figures.items():
-            save_figure(out / pictures[name], figure)
-    except MissingExtraError as error:
-        pictures = {}
-        # the page is worth having without them
-        missing.append(f"no pictures: {error}")
-    write_report(out / SLIDER, build_page_model([run]))
-    text = render_template(
-        "demo.md.jinja",
-        slider=SLIDER,
-        table=table,
-        published=pictures.get("published"),
-        default=pictures.get("default"),
-        caveats=dict.fromkeys(text for e in result.done for text in e.made["caveats"]),
-        difference=DIFFERENCE,
-        heading=heading,
-        consequences=consequences,
-    )
-    pngs = {address: (out / address).read_bytes() for address in pictures.values()}
-    write_bytes(out / PAGE, render_page(text, pngs).encode())
-    return missing
+    opening = f"{DIFFERENCE} [Try its trade-offs with a slider.]({SLIDER})"
+    notes = write_report([result], folder, title=TITLE, opening=opening)
+    write_page(folder / SLIDER, build_page_model([run]))
+    return notes

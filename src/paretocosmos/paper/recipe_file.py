@@ -1,6 +1,5 @@
 """The TOML file of a recipe: its schema, and its mistakes in one answer."""
 
-import itertools
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from paretocosmos import registry
-from paretocosmos.config.settings import Training, get_pairs, get_paper_settings, split_settings
+from paretocosmos.config.settings import get_pairs
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.files import check_depth, one_line
 from paretocosmos.io.formatting import sanitize_line
@@ -121,34 +120,25 @@ def _describe_mistakes(file: str, mistakes: Sequence[str]) -> ConfigurationError
 
 
 def _find_mistakes(grid: Grid, index: int) -> Iterator[str]:
-    """Yield unknown names, or settings that are not accepted or given twice."""
-    known = [
-        _find_unknown("problems", grid.problems, ()),
-        _find_unknown("methods", grid.methods, get_pairs()),
-    ]
-    if any(known):
-        yield from (f"`grid[{index}].{kind}`: {text}" for kind, text in itertools.chain(*known))
-        return
-    settings = [(f"settings.{key}", key, value) for key, value in grid.settings.items()]
-    settings += [(f"vary.{key}", key, v) for key, values in grid.vary.items() for v in values]
-    mistakes: dict[str, str] = {}  # each with the first experiment that has it
-    # a setting may fit one method and not another, so every pair is tried
-    experiments = itertools.product(grid.problems, grid.methods)
-    for (problem, method), (path, key, value) in itertools.product(experiments, settings):
-        mistake = _find_setting_mistake(grid.preset, problem, method, key, value)
-        if mistake is not None:
-            sentence = f"`grid[{index}].{path}` of `{method}` on `{problem}`: {mistake}"
-            mistakes.setdefault(f"{path} {mistake}", sentence)
-    yield from mistakes.values()
+    """Yield unknown names, and settings that are given twice.
+
+    Other mistakes in settings are found by the experiment that has them, before it trains.
+    """
+    for kind, names, more in (
+        ("problems", grid.problems, ()),
+        ("methods", grid.methods, get_pairs()),
+    ):
+        for error in _find_unknown(kind, names, more):
+            yield f"`grid[{index}].{kind}`: {error}"
     for key in sorted(grid.settings.keys() & grid.vary.keys()):
         yield f"`grid[{index}].vary.{key}`: it is in `settings` too, leave one out"
 
 
 def _find_unknown(
     kind: str, names: Sequence[str], more: Collection[str]
-) -> list[tuple[str, ConfigurationError]]:
-    """Return the errors of names that are not registered, or cannot be imported."""
-    builtin, errors = [*registry.names(kind), *more], []
+) -> Iterator[ConfigurationError]:
+    """Yield the errors of names that are not registered, or cannot be imported."""
+    builtin = [*registry.names(kind), *more]
     for name in names:
         try:
             if ":" in name:
@@ -156,43 +146,4 @@ def _find_unknown(
             elif name not in builtin:
                 raise unknown(kind.removesuffix("s"), name, builtin)
         except ConfigurationError as error:
-            errors.append((kind, error))
-    return errors
-
-
-def _find_setting_mistake(
-    preset: str, problem: str, method: str, key: str, value: Any
-) -> ConfigurationError | None:
-    """Return the error of a setting that no part of an experiment takes, or that is out of range.
-
-    A setting of any network will do: which one it is depends on the data, which is not loaded.
-    """
-    # a pair is a method with a conditioning, under a name of the paper
-    method_class = registry.find("methods", get_pairs().get(method, (method,))[0])
-    owners = {
-        "training": Training,
-        "method": method_class,
-        "problem": registry.find("problems", problem),
-    }
-    # a key may name its owner, as in `method.alpha`
-    name = key.rpartition(".")[2]
-    parameters = {name for owner in owners.values() for name in registry.parameters(owner)}
-    if name not in parameters:
-        of_networks = {
-            setting
-            for kind in ("backbones", "conditioning")
-            for network in registry.names(kind)
-            for setting in registry.parameters(registry.find(kind, network))
-        }
-        return None if name in of_networks else unknown("setting", key, parameters | of_networks)
-    try:
-        # built only to let the constructors check the value beside the usual settings
-        changed = split_settings({key: value}, owners)
-        paper = get_paper_settings(problem, method) if preset == "paper" else {}
-        # lenient: the paper's settings include some of networks, which have no owner here
-        usual = split_settings(paper, owners, lenient=True)
-        Training(**(usual["training"] | changed["training"]))
-        method_class(**(usual["method"] | changed["method"]))
-    except ConfigurationError as error:
-        return error
-    return None
+            yield error

@@ -54,7 +54,6 @@ class ExperimentStatus:
         packages: what would have to be trusted, where that is why.
         seconds: what all of its sessions took.
         share: its part of that, where experiments ran side by side.
-        session_seconds: of the current session.
         progress: of its training, if it runs.
         began: when that began, by `time.monotonic`.
         seeds_done: the seeds whose runs are finished.
@@ -69,7 +68,6 @@ class ExperimentStatus:
     error: str | None = None
     seconds: float = 0.0
     share: float = 0.0
-    session_seconds: float = 0.0
     progress: Progress | None = None
     began: float | None = None
     seeds_done: tuple[int, ...] = ()
@@ -159,8 +157,6 @@ class Reproduction:
             state="done" if news.error is None else "failed",
             error=news.error,
             packages=news.packages,
-            # kept apart from all sessions: estimates need what an experiment takes at today's speed
-            session_seconds=status.session_seconds + news.seconds,
         )
         now = _add_results(now, self.out)
         self._end(now, news.seconds, news.seconds if news.share is None else news.share)
@@ -182,31 +178,6 @@ class Reproduction:
         with suppress(OSError):  # where nothing can be written, the experiment has failed for it
             _save_status(now, self.out)
 
-    @property
-    def seconds_left(self) -> float | None:
-        """An estimate from experiments of the same method, else all; `None` while none ended."""
-        running, waiting = self.select("running"), self.select("waiting")
-        took = [
-            (status.experiment.method, status.session_seconds)
-            for status in self.statuses.values()
-            if status.session_seconds > 0
-        ]
-        remaining, guesses = [], list[float]()
-        for status in running:
-            if status.progress is not None and status.began is not None:
-                remaining.append(status.progress.seconds_left)
-                # one that runs is an example for those that wait, long before it ends
-                total = time.monotonic() - status.began + status.progress.seconds_left
-                took.append((status.experiment.method, total))
-        if not took:
-            return None if waiting or running else 0.0
-        for status in (*(status for status in running if status.progress is None), *waiting):
-            # methods differ more in time than problems do
-            alike = [seconds for method, seconds in took if method == status.experiment.method]
-            guesses.append(fmean(alike or [seconds for _, seconds in took]))
-        # experiments run side by side, and the longest of them is not shortened by that
-        return max([(sum(remaining) + sum(guesses)) / max(1, len(running)), *remaining])
-
     def to_dict(self) -> dict[str, Any]:
         """Return every experiment and the total times, as `reproduce --json` prints them."""
         statuses = list(self.statuses.values())
@@ -218,12 +189,7 @@ class Reproduction:
             "shows": self.recipe.shows,
             "rehearsal": self.recipe.epochs,
             "cells": [status.to_dict() for status in statuses],
-            "seconds": {
-                "all": sum(status.seconds for status in statuses),
-                **phases,
-                "by_problem": _sum_by(statuses, "problem"),
-                "by_method": _sum_by(statuses, "method"),
-            },
+            "seconds": {"all": sum(status.seconds for status in statuses), **phases},
         }
 
     def save(self) -> None:
@@ -259,15 +225,6 @@ def _save_status(status: ExperimentStatus, out: Path) -> None:
     keys = ("problem", "protocol", "method", "settings", "error", "seconds", "share")
     content = {key: value for key, value in status.to_dict().items() if key in keys}
     write_json(folder / CELL, content | {"rehearsal": status.experiment.epochs})
-
-
-def _sum_by(statuses: Sequence[ExperimentStatus], key: str) -> dict[str, float]:
-    """Sum seconds by the problem or the method."""
-    sums: dict[str, float] = {}
-    for status in statuses:
-        name = getattr(status.experiment, key)
-        sums[name] = sums.get(name, 0) + status.seconds
-    return sums
 
 
 def reproduce(

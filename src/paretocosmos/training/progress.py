@@ -213,6 +213,11 @@ class Bars:
             )
         return partial(self.update, name)
 
+    def remove(self, name: str) -> None:
+        """Remove the bar of a training that has ended, if it has one."""
+        if name in self._tasks:
+            self._bar.remove_task(self._tasks.pop(name))
+
     def update(self, name: str, progress: Progress) -> None:
         """Show where a training stands."""
         self._folders[:] = [progress.folder]

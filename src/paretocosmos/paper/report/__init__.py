@@ -44,7 +44,9 @@ __all__ = [
 FOLDER = "figures"
 
 
-def write_report(results: Sequence[RecipeResult], folder: Path) -> list[str]:
+def write_report(
+    results: Sequence[RecipeResult], folder: Path, *, title: str = "Reproduction", opening: str = ""
+) -> list[str]:
     """Write a report of some recipes into a folder; what is there of an earlier one is replaced.
 
     It has ``report.md``, ``report.html`` (the same, with its pictures inside), a ``RECIPE.json``
@@ -53,6 +55,8 @@ def write_report(results: Sequence[RecipeResult], folder: Path) -> list[str]:
     Args:
         results: what `collect_results` returned for each recipe.
         folder: where it goes.
+        title: of the page.
+        opening: Markdown that stands after the verdict.
 
     Returns:
         What could not be done, in sentences: no pictures where matplotlib is missing.
@@ -71,7 +75,7 @@ def write_report(results: Sequence[RecipeResult], folder: Path) -> list[str]:
         pictures, notes = {}, [f"no pictures: {missing}"]
     for result in results:
         write_json(folder / f"{result.recipe}.json", result.to_dict())
-    text = render_report(results, pictures, folder=FOLDER)
+    text = render_report(results, pictures, title=title, opening=opening, folder=FOLDER)
     names = [f"{FOLDER}/{picture.name}.png" for listed in pictures.values() for picture in listed]
     # quoted as Markdown addresses are: a recipe's name may have a space
     page = render_page(text, {quote(name): (folder / name).read_bytes() for name in names})

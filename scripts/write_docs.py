@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))  # for those who import this file
 
-from pages import figures, gallery_figures, measured, readme, reproduction, results  # noqa: E402
+from pages import fairness, figures, gallery_figures, measured, readme, reproduction, results  # noqa: E402
 from pages.commands import write_commands  # noqa: E402
 from pages.common import fill_regions  # noqa: E402
 from pages.gallery import write_gallery  # noqa: E402
@@ -18,7 +18,9 @@ from pages.guarantees import write_guarantees  # noqa: E402
 from pages.logo import write_logo, write_social_card  # noqa: E402
 from pages.reference import KINDS, write_reference_page  # noqa: E402
 
-REGIONS = readme.REGIONS | results.REGIONS | measured.REGIONS | reproduction.REGIONS
+REGIONS = (
+    readme.REGIONS | results.REGIONS | fairness.REGIONS | measured.REGIONS | reproduction.REGIONS
+)
 
 
 def write_texts() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Written parts of docs/results.md, and of its pages on quality and fairness."""
+"""Written parts of docs/results.md, and of its pages on quality and intervals."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -6,8 +6,9 @@ from statistics import fmean
 from typing import Any
 
 from pages.common import describe_source, load_result, write_table
+from pages.fairness import describe_difference
 
-__all__ = ["REGIONS", "average", "compare_with_fairlearn", "group_fronts"]
+__all__ = ["REGIONS", "average", "group_fronts"]
 
 PROBLEMS = {
     "adult": "Adult",
@@ -16,11 +17,6 @@ PROBLEMS = {
     "multi_mnist": "Multi-MNIST",
     "multi_fashion": "Multi-Fashion",
     "fashion_and_mnist": "Fashion+MNIST",
-}
-TABLES = PROBLEMS | {
-    "german_credit": "German credit",
-    "stop_and_search": "Stop and search",
-    "law_school": "Law school",
 }
 PAIRS = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
 ARMS = {
@@ -47,7 +43,6 @@ KNOWN = {
 }
 # Analytic problems whose front is in one piece.
 ONE_PIECE = ("toy_convex", "toy_concave", "zdt1", "zdt2", "dtlz2", "vlmop2")
-OURS = "one network"
 # The least coverage of 95 % intervals that we accept.
 LEAST_COVERAGE = 0.935
 KINDS = {
@@ -161,73 +156,6 @@ def write_ingredients() -> Iterator[str]:
     yield from ("", describe_source("study_fronts", "Five seeds, the default of 0.2"))
 
 
-def compare_with_fairlearn() -> Iterator[dict[str, Any]]:
-    """Yield means over splits for every table, gap and bound, beside the best of fairlearn's."""
-    cases = load_result("constraint")["cases"]
-    keys = dict.fromkeys((case["table"], case["gap"], case["bound"]) for case in cases)
-    splits = len({case["split"] for case in cases})
-    for table, gap, bound in keys:
-        here = [c for c in cases if (c["table"], c["gap"], c["bound"]) == (table, gap, bound)]
-        means: dict[tuple[str, str], dict[str, float]] = {}
-        for name in dict.fromkeys((case["method"], case["learner"]) for case in here):
-            same = [c for c in here if (c["method"], c["learner"]) == name and c["found"]]
-            # fairlearn's `ExponentiatedGradient` was trained on some splits only
-            if (name[0] == OURS and same) or len(same) == splits:
-                means[name] = {
-                    "accuracy": fmean(c["accuracy"] for c in same),
-                    "kept": fmean(c["gap_test"] <= bound for c in same),
-                }
-        ours = means.pop((OURS, OURS), None)
-        linear = [one for (_, learner), one in means.items() if learner == "logistic regression"]
-        yield {
-            "table": TABLES[table],
-            "gap": gap,
-            "bound": bound,
-            "ours": ours,
-            "best": max(means.values(), key=lambda one: one["accuracy"]),
-            "linear": max(linear, key=lambda one: one["accuracy"]),
-        }
-
-
-def _compute_gains(reference: str = "best") -> list[float]:
-    rows = (row for row in compare_with_fairlearn() if row["ours"])
-    return [100 * (row["ours"]["accuracy"] - row[reference]["accuracy"]) for row in rows]
-
-
-def write_constraint() -> Iterator[str]:
-    """Yield the difference to fairlearn's best on every table, gap and bound, then in words."""
-    rows = list(compare_with_fairlearn())
-    by_gap: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        by_gap.setdefault((row["table"], row["gap"]), []).append(row)
-    bounds = [f"{100 * row['bound']:g} points" for row in next(iter(by_gap.values()))]
-
-    def describe(row: dict[str, Any]) -> str:
-        if row["ours"] is None:
-            return "none found"
-        gain = 100 * (row["ours"]["accuracy"] - row["best"]["accuracy"])
-        kept = f"{row['ours']['kept']:.0%} / {row['best']['kept']:.0%}"
-        return f"{gain:+.2f} ({kept})".replace("-", "−")
-
-    yield from write_table(
-        ["table", "gap", *(f"at most {bound}" for bound in bounds)],
-        ([table, f"`{gap}`", *map(describe, group)] for (table, gap), group in by_gap.items()),
-    )
-    cases = [case for case in load_result("constraint")["cases"] if case["method"] == OURS]
-    kept = [fmean(r[who]["kept"] for r in rows if r["ours"]) for who in ("ours", "best")]
-    gains = _compute_gains()
-    yield ""
-    yield (
-        f"A point within the bound is found in {fmean(case['found'] for case in cases):.0%} of cases. On average its accuracy differs by "
-        f"{fmean(gains):+.2f} points from fairlearn's best and by {fmean(_compute_gains('linear')):+.2f} from its best with logistic regression; we are behind in "
-        f"{sum(gain < 0 for gain in gains) + len(rows) - len(gains)} of {len(rows)} comparisons. On test rows the bound holds in {kept[0]:.0%} of cases, for fairlearn's best in {kept[1]:.0%}.".replace(
-            " -", " −"
-        )
-    )
-    splits = len({case["split"] for case in cases})
-    yield from ("", describe_source("constraint", f"{splits} splits of each table"))
-
-
 def write_intervals() -> Iterator[str]:
     """Yield coverage and width of intervals, and what a confidence buys."""
     cells: dict[str, list[dict[str, Any]]] = {}
@@ -277,7 +205,7 @@ def write_overview() -> Iterator[str]:
             "[quality](results/quality.md)",
         ),
         "What does a fairness limit cost?": (
-            f"{fmean(_compute_gains()):+.2f} points of accuracy beside fairlearn's best, refitted for each limit".replace("-", "−"),
+            describe_difference(),
             "[fairness](results/fairness.md)",
         ),
         "How fast is it?": (
@@ -301,6 +229,5 @@ REGIONS = {
     "shapes_in_words": write_shapes_in_words,
     "fronts": write_fronts,
     "ingredients": write_ingredients,
-    "constraint": write_constraint,
     "intervals": write_intervals,
 }

@@ -54,8 +54,8 @@ try:
     after_backward: Callable[..., Any] = torch.autograd.Variable._execution_engine.queue_callback
 except (ImportError, AttributeError) as error:
     raise RunError(
-        f"torch {torch.__version__} lacks a name that paretocosmos needs ({error}): install the "
-        'torch that this release was tested with, pip install "torch>=2.11,<=2.13"'
+        f"torch {torch.__version__} lacks a name that paretocosmos needs ({error}): install a "
+        'torch that this release was tested with, pip install "torch>=2.6,<=2.15"'
     ) from error
 
 

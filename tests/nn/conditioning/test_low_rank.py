@@ -112,19 +112,21 @@ def test_it_is_the_network_with_the_weights_of_the_ray(
     torch.testing.assert_close(model(inputs, ray), torch.cat(alone), rtol=1e-10, atol=1e-10)
 
 
-def test_gradients_are_those_of_the_written_out_weights(rays: Rays) -> None:
+@pytest.mark.parametrize("samples", [B, 32])  # with many, convolutions write the weights out, too
+def test_gradients_are_those_of_the_written_out_weights(samples: int, rays: Rays) -> None:
     network = NETWORKS["images"][0]().to(DOUBLE)
     model = Film(network, J, rank=2)
     _nudge(model)
-    inputs, ray = torch.randn(B, 2, 7, 5, dtype=DOUBLE), rays(2)
+    inputs, ray = torch.randn(samples, 2, 7, 5, dtype=DOUBLE), rays(2)
     parameters = [p for layer in _adapted(model).values() for p in layer.parameters()]
     alone = [
         _one(network, _moved(model, one), half)
         for one, half in zip(ray, inputs.chunk(2), strict=True)
     ]
-    expected = torch.autograd.grad(torch.cat(alone).square().sum(), parameters)
-    found = torch.autograd.grad(model(inputs, ray).square().sum(), parameters)
-    for one, other in zip(found, expected, strict=True):
+    outputs, expected_outputs = model(inputs, ray), torch.cat(alone)
+    found = torch.autograd.grad(outputs.square().sum(), parameters)
+    expected = torch.autograd.grad(expected_outputs.square().sum(), parameters)
+    for one, other in zip((outputs, *found), (expected_outputs, *expected), strict=True):
         torch.testing.assert_close(one, other)
 
 

@@ -3,7 +3,7 @@
 ``W(r) x`` with ``W(r) = W + Σ_j c_j B_j A_j`` is computed as ``W x + B (c · A x)``: one narrow
 layer reads the samples for all objectives, the ray scales what it gives, and a matrix brings that
 to the layer's outputs. So every sample may have its own ray, and no ray has weights of its own,
-except in a fused kernel: few rays, many samples each (`LowRankConv.fuse_conv_pool`).
+except in convolutions of few rays with many samples each (`LowRankConv`).
 
 Sizes are read as ``x.shape[0]``: ``len(x)`` is a plain number, which an exported model would keep.
 """
@@ -28,16 +28,18 @@ from paretocosmos.nn.conditioning.layer_search import (
 )
 from paretocosmos.nn.conditioning.layer_types import get_base_layer, get_method_sources, is_conv1d
 from paretocosmos.nn.conditioning.sample_layout import (
+    FIRST,
     SampleAxis,
     add_terms,
     check_group_count,
     move_samples_back,
     move_samples_first,
 )
-from paretocosmos.runtime.torch_private import Convolution
+from paretocosmos.runtime.torch_private import Convolution, has_hooks
 
-# Samples per ray from which on a kernel takes every ray's weights written out.
-FEWEST_SAMPLES = 8
+# Samples per ray, and on a CPU numbers that a layer reads for each that is written, from which on
+# every ray's weights are written out.
+FEWEST_SAMPLES, FEWEST_INPUTS = 8, 8
 
 CONVOLUTIONS: dict[type[nn.Module], Any] = {
     nn.Conv1d: F.conv1d,
@@ -157,24 +159,70 @@ class LowRankConv(LowRank):
         super().__init__(layer, reads, base.out_channels, objectives)
         self._convolve: Any = CONVOLUTIONS[kind]
 
+    def forward(self, inputs: Tensor) -> Tensor:
+        if not self._is_faster_written_out(inputs):
+            return super().forward(inputs)
+        layer = self.layer
+        weights, biases = self._write_out(inputs)
+        # a clone has channels last in memory even if there is one, where `contiguous` does nothing
+        filters = weights.flatten(0, 1).clone(memory_format=torch.channels_last)
+        count = weights.shape[0]
+        outputs = [
+            F.conv2d(samples, weight, bias, layer.stride, layer.padding, layer.dilation)
+            for samples, weight, bias in zip(
+                inputs.chunk(count),
+                filters.chunk(count),
+                [None] * count if biases is None else biases,
+                strict=True,
+            )
+        ]
+        return torch.cat(outputs)
+
+    def _is_faster_written_out(self, inputs: Tensor) -> bool:
+        """Return True on a CPU for several rays whose weights are few beside the inputs.
+
+        There a convolution with few filters, as A, takes half as long as one with all of them.
+        """
+        if torch.compiler.is_compiling() or inputs.device.type != "cpu":
+            return False
+        term, _, axis = self.current()
+        groups, layer = term.shape[0], self.layer
+        return (
+            groups > 1
+            and axis == FIRST
+            and type(layer) is nn.Conv2d
+            and layer.padding_mode == "zeros"
+            and not has_hooks(layer)
+            and not has_hooks(self.reads)
+            and inputs.shape[0] >= FEWEST_SAMPLES * groups
+            and inputs.numel() >= FEWEST_INPUTS * groups * layer.weight.numel()
+        )
+
+    def _write_out(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Compute every ray's weights ``[G, O, I, K, K]`` and biases ``[G, O]``."""
+        rays, scales = _compute_scales(self.current().term, self.writes)
+        check_group_count(inputs.shape[0], rays.shape[0])
+        weight, bias = self.layer.weight, self.layer.bias
+        # B diag(c) A for each ray, ``[G, O, I * K * K]``
+        change = (self.writes * scales.unsqueeze(1)) @ self.reads.weight.flatten(1)
+        weights = weight + change.unflatten(-1, weight.shape[1:])
+        if bias is None or self.shifts is None:
+            return weights, None if bias is None else bias.expand(rays.shape[0], -1)
+        return weights, bias + rays @ self.shifts
+
     def fuse_conv_pool(self, inputs: Tensor, kernel: Callable[..., Tensor]) -> Tensor | None:
         """Compute the pooled, rectified outputs by a kernel, as `ConvPool` asks for.
 
         Every ray's weights are written out, which few samples per ray are not worth.
         """
-        rays, scales = _compute_scales(self.current().term, self.writes)
+        groups = self.current().term.shape[0]
         # `None` leaves it to the usual path, which does not write out weights
-        if inputs.shape[0] < FEWEST_SAMPLES * rays.shape[0]:
+        if inputs.shape[0] < FEWEST_SAMPLES * groups:
             return None
-        check_group_count(inputs.shape[0], rays.shape[0])
-        weight: Tensor = self.layer.weight
-        # B diag(c) A for each ray, ``[G, O, I * K * K]``
-        change = (self.writes * scales.unsqueeze(1)) @ self.reads.weight.flatten(1)
-        shifts = 0 if self.shifts is None else rays @ self.shifts
-        weights = weight + change.unflatten(-1, weight.shape[1:])
-        grouped = inputs.unflatten(0, (rays.shape[0], -1))
+        weights, biases = self._write_out(inputs)
+        grouped = inputs.unflatten(0, (groups, -1))
         # vmap over rays: all of them in the same launches
-        outputs: Tensor = torch.vmap(kernel)(grouped, weights, self.layer.bias + shifts)
+        outputs: Tensor = torch.vmap(kernel)(grouped, weights, biases)
         return outputs.flatten(0, 1)
 
     def _write(self, read: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -4,7 +4,8 @@ Trains every problem whose front is known in closed form with nothing set (`defa
 other method in place of the default one, and measures what was reached: hypervolume as a share of
 the exact front's, order (the smallest rank correlation of a weight with minus its objective, along
 each objective's own path from no weight to all of it), range as a share of the exact one, and the
-largest gap in the front. `--out FILE` writes the numbers as JSON, after each problem; `--methods`
+largest gap in the front. Then come three problems beside LibMOON's published numbers, or with
+`--problems none` these alone. `--out FILE` writes the numbers as JSON; `--methods`
 and `--problems` choose some.
 """
 
@@ -13,6 +14,7 @@ import json
 import tempfile
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "default, losses as they are": {"settings": {"normalise": False}},
     "default, weights free, losses as they are": {"settings": {"normalise": False, "least": None}},
 }
+# Hypervolumes at (1, ..., 1) of sets learned by LibMOON (Zhang et al. 2024, arXiv 2409.02969), as
+# published; the number of points may differ from ours.
+PUBLISHED: dict[str, dict[str, float]] = {
+    "vlmop2": {"COSMOS": 0.318, "Tchebycheff": 0.319, "EPO": 0.319, "weighted sum": 0.045},
+    "re21": {"COSMOS": 0.792, "Tchebycheff": 0.820, "smooth Tchebycheff": 0.822},
+    "re37": {"COSMOS": 0.536, "Tchebycheff": 0.548, "smooth Tchebycheff": 0.466},
+}
 # Points of a front, by its objectives, learned and exact.
 POINTS = {2: 100, 3: 300}
 # Rays of a path between no weight on an objective and all of it.
@@ -67,7 +76,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
-    for name in arguments.problems.split(","):
+    for name in arguments.problems.split(",") if arguments.problems != "none" else ():
         problem = load_problem(name)
         assert isinstance(problem, ToyProblem | FunctionProblem)
         for method in arguments.methods.split(";"):
@@ -75,9 +84,37 @@ def main() -> None:
                 rows.append({"problem": name, "method": method, "seed": seed})
                 rows[-1] |= measure_method(problem, (METHODS | VARIANTS)[method], seed)
                 print(_line(rows[-1]), flush=True)
-        if arguments.out is not None:
-            content = {"points": POINTS, "fronts": rows} | get_provenance(torch.device("cpu"))
-            arguments.out.write_text(json.dumps(content, indent=1) + "\n")
+    published = [compare_with_published(name) for name in PUBLISHED]
+    if arguments.out is not None:
+        content = {"points": POINTS, "fronts": rows, "published": published}
+        content |= get_provenance(torch.device("cpu"))
+        arguments.out.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def compare_with_published(name: str) -> dict[str, Any]:
+    """Train the default on a problem and compute its hypervolume at (1, ..., 1), like LibMOON's."""
+    problem = load_problem(name)
+    assert isinstance(problem, FunctionProblem)
+    count = len(problem.names)
+    with tempfile.TemporaryDirectory() as folder:
+        run = fit(
+            problem,
+            seed=1,
+            out=Path(folder) / "run",
+            report=False,
+            progress=False,
+            settings={"rays": POINTS[count]},
+        )
+    fronts = {"default": run.front}
+    if problem.exact is not None:
+        fronts["exact"] = problem.exact_front(POINTS[count])
+    ours = {
+        kind: hypervolume(replace(front, reference=np.ones(count)))
+        for kind, front in fronts.items()
+    }
+    row = {"problem": name, "ours": ours, "published": PUBLISHED[name]}
+    print(row, flush=True)
+    return row
 
 
 def measure_method(

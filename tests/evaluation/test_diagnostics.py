@@ -10,12 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos import evaluate
+from paretocosmos import evaluate, load_problem
 from paretocosmos.evaluation import (
     bootstrap_intervals,
     compute_sensitivity,
     diagnose,
     draw_paired_scores,
+    find_missing_ends,
     find_missing_middle,
     find_one_end,
     find_problems,
@@ -24,6 +25,7 @@ from paretocosmos.evaluation import (
 from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.pareto import Front, even_rays
 from paretocosmos.problems import Problem, Split
+from paretocosmos.problems.functions import FunctionProblem
 from paretocosmos.types import Batch, Inputs, Outputs, Targets
 
 RAYS = even_rays(9, 2)
@@ -335,3 +337,16 @@ def test_objectives_that_every_ray_gave_up_are_named(
     assert [name for name in front.names if found and f"`{name}`" in found[0].text] == named
     noise = np.random.default_rng(0).normal(size=draws.shape)
     assert find_one_end(front, np.array(start), draws + noise) == []
+
+
+def test_an_end_that_a_function_has_and_its_front_has_not_is_found() -> None:
+    problem = load_problem("zdt3")
+    assert isinstance(problem, FunctionProblem)
+    front = problem.exact_front(100)
+    assert find_missing_ends(front, problem.objectives) == []
+    # without its last piece, where the second objective is smallest
+    (finding,) = find_missing_ends(
+        front.take(np.flatnonzero(front.values[:, 0] < 0.7)), problem.objectives
+    )
+    assert finding.kind == "missing_end"
+    assert "`f2` (-0.45 at best, -0.773 possible)" in finding.text

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import moocore
 import numpy as np
 import pytest
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from paretocosmos import fit, load_problem
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.pareto.metrics import hypervolume
+from paretocosmos.pareto.metrics import hypervolume, monotonicity
 from paretocosmos.problems.functions import Bounds, FunctionProblem
 
 NAMES = ("zdt1", "zdt2", "zdt3", "dtlz2", "dtlz7", "vlmop2", "re21")
@@ -96,6 +97,46 @@ def test_a_rocket_injector_has_the_published_values() -> None:
         problem.exact_front()
 
 
+def kursawe(x: Tensor) -> Tensor:
+    squares = x.square() + 1e-12
+    pairs = (squares[..., :-1] + squares[..., 1:]).sqrt()
+    first = -10 * torch.exp(-0.2 * pairs).sum(-1)
+    return torch.stack([first, (squares**0.4 + 5 * torch.sin(x**3)).sum(-1)], dim=-1)
+
+
+def test_the_ranges_of_a_front_are_found() -> None:
+    # its minima as Kursawe has them, among many local ones, and what the other objective is there
+    problem = make(function=kursawe, bounds=[(-5, 5)] * 3, reference=(-10, 100))
+    ranges = [(objective.best, objective.worst) for objective in problem.objectives]  # type: ignore[attr-defined]
+    np.testing.assert_allclose(ranges, [(-20, -14.44), (-11.63, 0)], atol=0.02)
+    # the reference limits a range, and makes one where an objective has none
+    near = make(reference=(1, 3)).objectives[0]
+    flat = make(function=lambda x: two_wells(x)[:, :1].expand(-1, 2)).objectives[1]
+    assert near.worst == 1  # type: ignore[attr-defined]
+    assert flat.worst == 3  # type: ignore[attr-defined]
+
+
+def test_a_front_may_lie_anywhere(tmp_path: Any) -> None:
+    def moved(x: Tensor) -> Tensor:  # Schaffer's: x² and (x - 2)² for x from 0 to 2
+        return torch.cat([x.square() - 7, 1000 + 100 * (x - 2).square()], dim=-1)
+
+    problem = make(function=moved, bounds=[(-10, 10)], reference=(-2, 1500))
+    run = fit(
+        problem,
+        out=tmp_path / "run",
+        device="cpu",
+        progress=False,
+        report=False,
+        settings={"rays": 100},
+    )
+    share = np.linspace(0, 2, 100)
+    exact = np.stack([share**2 - 7, 1000 + 100 * (share - 2) ** 2], axis=1)
+    best = moocore.hypervolume(exact, ref=(-2, 1500))
+    assert moocore.hypervolume(run.front.values, ref=(-2, 1500)) > 0.99 * best
+    assert monotonicity(run.front).min() > 0.97
+    assert run.record["findings"] == []
+
+
 def test_outputs_become_variables_within_bounds() -> None:
     bounds = Bounds((0.0, -2.0), (1.0, 2.0))
     outputs = torch.tensor([[-math.pi / 2, math.pi / 2], [0.0, 0.0], [50.0, -50.0]])
@@ -133,6 +174,8 @@ def test_a_network_learns_the_variables_of_every_ray(tmp_path: Any) -> None:
         ({"names": ("cost",)}, "one column per name"),
         ({"reference": (3, 3, 3)}, "3 numbers in `reference`"),
         ({"function": lambda x: x @ torch.ones(7, 2)}, "`function` cannot be evaluated"),
+        ({"function": Tensor.detach}, "`function` cannot be differentiated"),
+        ({"reference": (3, -1)}, "worse than the front in everything, found -1 for `wear`"),
     ],
 )
 def test_what_does_not_fit_is_refused(changes: dict[str, Any], sentence: str) -> None:

@@ -77,8 +77,13 @@ _ALIGNED: dict[str, Any] = {
 }
 # A function of decision variables: its values have no noise and rays hardly share anything, so that
 # a strong pull to where a ray points does no harm, and the middle of a concave front needs it.
-# Methods that know no sizes take its values as they are.
-_FUNCTION: dict[str, Any] = {"penalty": 5.0, "least": 0.0, "scale_losses": False}
+# Its losses go from 0 to 1 along the front already.
+_FUNCTION: dict[str, Any] = {
+    "penalty": 5.0,
+    "least": 0.0,
+    "normalise": False,
+    "scale_losses": False,
+}
 _VECTORS: dict[str, Any] = {"learning_rate": 2e-3, "rays_per_batch": 4}
 # The table size with the largest learning rate and the least decay. Below it both are scaled by
 # s = cbrt(rows / 30,000), at least 0.3, so that a network does not memorise 700 rows

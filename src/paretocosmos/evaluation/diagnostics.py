@@ -10,20 +10,21 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from paretocosmos.evaluation.evaluate import WHOLE, count_outputs, evaluation_mode, predict_at_rays
 from paretocosmos.evaluation.intervals import draw_paired_scores
 from paretocosmos.evaluation.samples import Shares, thin_batch
 from paretocosmos.evaluation.scoring import compute_score
-from paretocosmos.evaluation.sensitivity import compute_sensitivity
+from paretocosmos.evaluation.sensitivity import compute_at_equal_weights, compute_sensitivity
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import BEYOND, dominated_share, monotonicity
 from paretocosmos.pareto.metrics.order import ERRORS
 from paretocosmos.problems import Problem
+from paretocosmos.problems.functions import FunctionValue
 from paretocosmos.runtime.device import set_precision
-from paretocosmos.types import Batch, map_tensors
+from paretocosmos.types import Batch
 
 Kind = Literal[
     "insensitive",
@@ -34,6 +35,7 @@ Kind = Literal[
     "no_conflict",
     "no_gradient",
     "missing_middle",
+    "missing_end",
     "one_end",
 ]
 
@@ -50,6 +52,8 @@ DRAWS = 80
 # A step between neighbouring rays over more than this share of the front is a gap; one that skips
 # less may be a steep place. Fewer rays are too far apart to tell.
 GAP, NEIGHBOURS = 0.5, 15
+# The share of a function's range by which it stays above its smallest value.
+SHORT = 0.1
 # The share of an objective's range by which a corner is worse than equal weights, and the share of
 # dominated rays, from which something went wrong; a little of both is usual near flat ends.
 WORSE, MANY = 0.05, 0.5
@@ -133,7 +137,7 @@ def diagnose(
         return Diagnosis(sensitivity, tuple(find_problems(front, math.inf, drawn)))
     losses, gradients = dict[str, float](), dict[str, float]()
     for scored, batch in few:
-        more_losses, more_gradients = _compute_at_equal_weights(model, problem, scored, batch)
+        more_losses, more_gradients = compute_at_equal_weights(model, problem, scored, batch)
         # on one scale none can dominate, whatever the plain losses are
         losses |= {} if scaled else more_losses
         gradients |= more_gradients
@@ -141,7 +145,7 @@ def diagnose(
     if not problems and starts:
         problems = find_one_end(front, np.concatenate(starts), drawn)
     if not problems:
-        problems = find_missing_middle(front_val)
+        problems = find_missing_middle(front_val) + find_missing_ends(front_val, problem.objectives)
     return Diagnosis(sensitivity, tuple(problems))
 
 
@@ -331,6 +335,33 @@ def find_missing_middle(front: Front) -> list[Finding]:
     ]
 
 
+def find_missing_ends(front: Front, objectives: Sequence[Objective]) -> list[Finding]:
+    """Find functions of decision variables that were once smaller than on the whole front.
+
+    Descent from many starts has found those values; a network that starts in another valley stays.
+
+    Args:
+        front: on the validation split.
+        objectives: of the problem; only functions have a known smallest value.
+    """
+    short = [
+        f"`{objective.name}` ({value:.3g} at best, {objective.best:.3g} possible)"
+        for objective, value in zip(objectives, front.values.min(axis=0), strict=True)
+        if isinstance(objective, FunctionValue)
+        and value - objective.best > SHORT * (objective.worst - objective.best)
+    ]
+    if not short:
+        return []
+    return [
+        Finding(
+            "missing_end",
+            f"the front does not reach the smallest values of {', '.join(short)}, so at least a "
+            "piece of it is missing: try other `seeds`, a larger `penalty`, the method "
+            "`smooth_tchebycheff`, or bounds around the missing piece",
+        )
+    ]
+
+
 def find_one_end(front: Front, start: Array, draws: Array) -> list[Finding]:
     """Find objectives that were given up: every ray is worse than the untrained network.
 
@@ -416,34 +447,3 @@ def _find_drowned(front: Front, order: Array, losses: Mapping[str, float]) -> li
                 )
             )
     return problems
-
-
-def _compute_at_equal_weights(
-    model: nn.Module, problem: Problem, objectives: Sequence[Objective], batch: Batch
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Compute each objective's loss, and the largest entry of its gradient by the outputs."""
-    count = len(problem.objectives)
-    ray = torch.full((1, count), 1 / count)
-    with evaluation_mode(model), set_precision("fp32"):
-        at_ray = predict_at_rays(model, batch.inputs, ray, problem.prepare)
-    leaves: list[Tensor] = []
-
-    # gradients by the outputs, not by the parameters: one pass, whatever the network is
-    def make_leaf(out: Tensor) -> Tensor:
-        leaves.append(out[0].clone().requires_grad_(out.is_floating_point()))
-        return leaves[-1]
-
-    losses, gradients = {}, {}
-    with torch.enable_grad():
-        outputs = map_tensors(make_leaf, at_ray)
-        inputs = [leaf for leaf in leaves if leaf.requires_grad]
-        for objective in objectives:
-            loss = objective.loss(outputs, batch.targets)
-            losses[objective.name] = float(loss.detach())
-            by_input: Sequence[Tensor | None] = ()
-            if loss.requires_grad:
-                by_input = torch.autograd.grad(loss, inputs, allow_unused=True, retain_graph=True)
-            # `None` for a head that another objective reads
-            sizes = [float(grad.abs().max()) for grad in by_input if grad is not None]
-            gradients[objective.name] = max(sizes, default=0.0)
-    return losses, gradients

@@ -1,13 +1,15 @@
-"""How much a network's outputs depend on the ray."""
+"""How much a network's outputs depend on the ray, and losses on the outputs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from paretocosmos.evaluation.evaluate import evaluation_mode, predict_at_rays
+from paretocosmos.objectives import Objective
+from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import set_precision
-from paretocosmos.types import Inputs, map_tensors
+from paretocosmos.types import Batch, Inputs, map_tensors
 
 # Outputs of equal samples differ by this share at most, depending on their place in a batch.
 ROUNDING = 1e-5
@@ -69,3 +71,34 @@ def _compute_ratio(head: Tensor) -> Tensor:
     differs = by_input > ROUNDING * centre.abs().mean()
     ratio = torch.where(differs, by_ray / by_input, torch.nan)
     return torch.where(by_ray == 0, 0.0, ratio)
+
+
+def compute_at_equal_weights(
+    model: nn.Module, problem: Problem, objectives: Sequence[Objective], batch: Batch
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Compute each objective's loss, and the largest entry of its gradient by the outputs."""
+    count = len(problem.objectives)
+    ray = torch.full((1, count), 1 / count)
+    with evaluation_mode(model), set_precision("fp32"):
+        at_ray = predict_at_rays(model, batch.inputs, ray, problem.prepare)
+    leaves: list[Tensor] = []
+
+    # gradients by the outputs, not by the parameters: one pass, whatever the network is
+    def make_leaf(out: Tensor) -> Tensor:
+        leaves.append(out[0].clone().requires_grad_(out.is_floating_point()))
+        return leaves[-1]
+
+    losses, gradients = {}, {}
+    with torch.enable_grad():
+        outputs = map_tensors(make_leaf, at_ray)
+        inputs = [leaf for leaf in leaves if leaf.requires_grad]
+        for objective in objectives:
+            loss = objective.loss(outputs, batch.targets)
+            losses[objective.name] = float(loss.detach())
+            by_input: Sequence[Tensor | None] = ()
+            if loss.requires_grad:
+                by_input = torch.autograd.grad(loss, inputs, allow_unused=True, retain_graph=True)
+            # `None` for a head that another objective reads
+            sizes = [float(grad.abs().max()) for grad in by_input if grad is not None]
+            gradients[objective.name] = max(sizes, default=0.0)
+    return losses, gradients

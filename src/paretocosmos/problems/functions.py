@@ -81,6 +81,8 @@ class FunctionValue(Objective):
         function: variables ``[B, D]`` to all objectives ``[B, J]``.
         bounds: of the variables.
         index: which of the objectives.
+        best: its smallest value.
+        worst: its largest value on the front; the loss is 0 at `best` and 1 here.
     """
 
     measure = Measure("value", "a smaller value", "The value of a function; smaller is better.")
@@ -88,10 +90,17 @@ class FunctionValue(Objective):
     function: Function
     bounds: Bounds
     index: int
+    best: float
+    worst: float
     # a batch needs some target, though the value of a function has none
     target: str = "none"
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
+        # a preference means the same wherever the front lies, and in whatever unit
+        share = (self._each(outputs) - self.best) / (self.worst - self.best)
+        return weighted_mean(share, targets)
+
+    def score(self, outputs: Outputs, targets: Targets) -> Tensor:
         return weighted_mean(self._each(outputs), targets)
 
     def sums(self, outputs: Outputs, targets: Targets) -> Tensor:
@@ -187,9 +196,15 @@ class FunctionProblem(ConstantProblem):
                 f"{len(names)} `names` and {len(reference)} numbers in `reference`: it must give "
                 "one column per name, stacked with torch.stack([...], dim=-1)"
             )
+        ends = _find_ends(function, box) if exact is None else torch.from_numpy(exact(100))
+        ranges = _check_ranges(ends, names, reference)
         objectives = []
-        for index, label in enumerate(names):
-            objectives.append(FunctionValue(name=label, function=function, bounds=box, index=index))
+        for index, (label, (best, worst)) in enumerate(zip(names, ranges, strict=True)):
+            objectives.append(
+                FunctionValue(
+                    name=label, function=function, bounds=box, index=index, best=best, worst=worst
+                )
+            )
             # no argument of an objective, since usually its class declares it
             objectives[-1].traceable = traceable
         return cls(
@@ -236,6 +251,75 @@ class FunctionProblem(ConstantProblem):
         above = np.clip(values - values.min(axis=0), 1e-6, None)
         rays = (1 / above) / (1 / above).sum(axis=1, keepdims=True)
         return self._make_front(rays, values)
+
+
+# Random variables that are tried, the best of which an optimiser starts from, and its steps.
+TRIED, STARTS, STEPS = 1024, 16, 200
+# A range below this share of that up to the reference is none.
+LEAST = 1e-6
+
+
+def _find_ends(function: Function, bounds: Bounds) -> Tensor:
+    """Find about the ends of a front: all objectives ``[J, J]`` where each one is smallest.
+
+    By gradient descent from several starts.
+
+    Args:
+        function: variables ``[B, D]`` to objectives ``[B, J]``.
+        bounds: of the variables.
+    """
+    generator = torch.Generator().manual_seed(0)
+    # around the middle, some closely: far from it a function of many variables may be flat
+    width = torch.linspace(0, 1, TRIED)[:, None]
+    share = torch.rand(TRIED, len(bounds.lower), generator=generator)
+    angles = (width * (2 * share - 1)).asin()
+    with torch.no_grad():
+        values = function(bounds.inside(angles)).nan_to_num(nan=math.inf)
+    starts = angles[values.topk(STARTS, dim=0, largest=False).indices.T]  # [J, STARTS, D]
+    ends = values[values.argmin(dim=0)]
+    # steps of many lengths, since nobody knows how steep the function is
+    lengths = torch.logspace(-3, -1, STARTS)[:, None]
+    moved = torch.zeros_like(starts, requires_grad=True)
+    optimizer = torch.optim.Adam([moved], lr=1.0)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    objectives = torch.arange(len(starts))
+    with torch.enable_grad():
+        for _ in range(STEPS):
+            variables = bounds.inside((starts + lengths * moved).flatten(0, 1))
+            values = function(variables).unflatten(0, (-1, STARTS))  # [J, STARTS, J]
+            own = values.diagonal(dim1=0, dim2=2)  # [STARTS, J]
+            lowest = own.detach().nan_to_num(nan=math.inf).argmin(dim=0)
+            reached = values.detach()[objectives, lowest]
+            is_lower = reached.diagonal() < ends.diagonal()
+            ends = torch.where(is_lower[:, None], reached, ends)
+            optimizer.zero_grad()
+            try:
+                own.sum().backward()
+            except RuntimeError as error:
+                raise ConfigurationError(
+                    f"`function` cannot be differentiated: {error}; use torch operations throughout"
+                ) from error
+            optimizer.step()
+            schedule.step()
+    return ends
+
+
+def _check_ranges(
+    ends: Tensor, names: Sequence[str], reference: Sequence[float]
+) -> list[tuple[float, float]]:
+    """Return the best and the worst value of each objective on a front, given points of it."""
+    ranges = []
+    for name, limit, values in zip(names, reference, ends.T.tolist(), strict=True):
+        best, worst = min(values), max(values)
+        if not limit > best:
+            raise ConfigurationError(
+                f"`reference` must be worse than the front in everything, found {limit:g} for "
+                f"`{name}`, whose smallest value is about {best:g}"
+            )
+        # without any range, one answer is best for all objectives
+        flat = worst - best < LEAST * (limit - best)
+        ranges.append((best, float(limit if flat else min(limit, worst))))
+    return ranges
 
 
 TOY_SIZES: dict[Split, int] = {"train": 512, "val": 128, "test": 128}

@@ -1,7 +1,6 @@
 """The command line as a person meets it: what it prints, what it leaves, what it refuses."""
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -9,7 +8,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +15,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from tests.small import files_at_most
 
 import paretocosmos
@@ -25,13 +22,10 @@ from paretocosmos import registry
 from paretocosmos.cli.listing import KINDS
 from paretocosmos.config import describe_pair, get_pairs, make_plan
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.paper import load_recipe, recipe_names
-from paretocosmos.problems import Problem, Split
-from paretocosmos.runs import FORMAT, find_newest_checkpoint, load_run, load_tensors
+from paretocosmos.runs import find_newest_checkpoint, load_run
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
-from paretocosmos.types import Batch
 
 PLAIN = ("--epochs", "2", "--device", "cpu", "--set", "hidden=8")
 SMALL = (*PLAIN, "--engine", "eager")  # recording takes longer than these trainings
@@ -65,31 +59,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     given: dict[str, Any] = {"epochs": 2, "settings": {"hidden": "8"}, "device": "cpu"}
     fit("toy_convex", preset="paper", out=folder, **given)
     return folder
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Point(Problem):
-    """Noise in, a point to hit, one of whose numbers may be bad."""
-
-    bad: float
-
-    def split(self, name: Split) -> Batch:
-        inputs = torch.randn(64, 4, generator=torch.Generator().manual_seed(1))
-        targets = {"near": torch.zeros(64, 2), "far": torch.ones(64, 2)}
-        targets["far"][7, 1] = self.bad if name == "train" else 1.0
-        return Batch(inputs, targets)
-
-
-def point(*, bad: float = 1.0) -> Point:
-    """A problem by `package.module:function`."""
-    return Point(
-        name="point",
-        objectives=tuple(MeanSquaredError(name=name, target=name) for name in ("near", "far")),
-        reference=(2.0, 2.0),
-        input_shape=(4,),
-        outputs=2,
-        bad=bad,
-    )
 
 
 def _one_sentence(ended: Any, says: str) -> None:
@@ -374,22 +343,6 @@ def test_bad_rays_are_one_sentence(
     _one_sentence(cli("evaluate", str(finished), *options), says)
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (("--rays", "0"), "`count` >= 1"),
-        (("--split", "tset"), "did you mean `test`"),
-        (("--device", "cuda:99"), "on the command line: --device cpu"),
-        (("--device", "gpu"), "unknown device `gpu`"),
-        (("--data", "elsewhere"), "leave it out"),
-    ],
-)
-def test_bad_options_of_evaluate_are_one_sentence(
-    cli: Call, finished: Path, options: tuple[str, ...], says: str
-) -> None:
-    _one_sentence(cli("evaluate", str(finished), *options), says)
-
-
 def _without(column: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return lambda frame: frame.drop(columns=column)
 
@@ -428,13 +381,6 @@ def test_a_bad_table_is_one_sentence(
     assert [file.name for file in tmp_path.iterdir()] == ["my.csv"]
 
 
-def test_a_file_that_is_no_table_is_one_sentence(cli: Call, tmp_path: Path) -> None:
-    Path("my.csv").write_bytes(b"\xff\xfe\x00binary\x00")
-    _one_sentence(cli("train", "my.csv", "--target", "a", "--sensitive", "b"), "my.csv")
-    Path("dir.csv").mkdir()
-    _one_sentence(cli("train", "dir.csv", "--target", "a", "--sensitive", "b"), "is not a file")
-
-
 def test_the_papers_scores_of_a_table_with_a_rare_group(cli: Call, people: pd.DataFrame) -> None:
     """A batch of 256 without positives of a group has no gap: one sentence, not a crash."""
     many = pd.concat([people] * 9, ignore_index=True)
@@ -460,33 +406,6 @@ def test_a_reference_point_that_nothing_dominates_is_a_note(cli: Call, undrawn: 
     assert "hypervolume 0.0000 with reference point [0.01, 0.01]" in again.out
 
 
-def _cut(name: str) -> Callable[[Path], None]:
-    return lambda folder: os.truncate(folder / name, (folder / name).stat().st_size // 2)
-
-
-def _newer(folder: Path) -> None:
-    record = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(record | {"format": FORMAT + 1, "version": "9"}))
-
-
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (shutil.rmtree, "give the folder that `train` printed"),
-        (_cut("run.json"), "damaged: train again"),
-        (lambda folder: (folder / "front.json").unlink(), "does not exist"),
-        (_newer, r"another version \(9\).*pip install --upgrade paretocosmos"),
-    ],
-    ids=["missing", "run", "no front", "newer"],
-)
-def test_a_bad_run_folder_is_one_sentence(
-    cli: Call, finished: Path, damage: Callable[[Path], None], says: str
-) -> None:
-    shutil.copytree(finished, "run")
-    damage(Path("run"))
-    _one_sentence(cli("evaluate", "run"), says)
-
-
 def test_an_output_folder_that_exists_is_left_alone(cli: Call, finished: Path) -> None:
     shutil.copytree(finished, "run")
     before = {file: file.read_bytes() for file in Path("run").rglob("*") if file.is_file()}
@@ -498,17 +417,6 @@ def test_an_output_folder_that_exists_is_left_alone(cli: Call, finished: Path) -
     _one_sentence(other, "seed: 1 there, 2 now.*choose another `out`.*--out")
     assert {file: file.read_bytes() for file in before} == before
     assert len(list(Path("run").rglob("*"))) == len(list(finished.rglob("*")))
-
-
-@pytest.mark.parametrize("value", ["nan", "inf"])
-def test_losses_that_are_no_numbers_stop_the_training(cli: Call, value: str) -> None:
-    given = ("train", f"{__name__}:point", *SMALL, "--set", f"bad={value}", "--out", "run")
-    ended = cli(*given, "--json")
-    _one_sentence(ended, rf"loss of `far` became {value} at step 1 of epoch 1.*learning_rate=1e-4")
-    assert load_tensors(find_newest_checkpoint(Path("run")))[1]["epoch"] == 0
-    _one_sentence(cli("evaluate", "run", "--trust", "tests"), "is not finished")
-    _one_sentence(cli(*given, "--json", "--resume"), "became")  # the same data, the same end
-    _one_sentence(cli(*given, "--set", "bad=1"), "exists")
 
 
 @pytest.mark.system
@@ -582,31 +490,6 @@ def test_ctrl_c_with_seeds_says_how_to_go_on(
     assert again.code == 0, again.err
     for one, two in zip(json.loads(again.out), whole, strict=True):
         assert one["hypervolume"] == pytest.approx(two["hypervolume"], rel=1e-4)
-
-
-def test_an_engine_that_steps_aside_is_a_note(
-    cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(*given: object, **named: object) -> None:
-        raise RuntimeError("no C++ compiler found")
-
-    monkeypatch.setattr(torch, "compile", missing)
-    ended = cli("train", "toy_convex", *PLAIN, "--engine", "compiled", "--json")
-    assert ended.code == 0
-    assert ended.err.count("note:") == 1
-    assert "training continues eager" in ended.err
-    assert json.loads(ended.out)["engine"].startswith("eager: the step cannot be compiled")
-
-
-def test_a_gpu_that_is_full_is_one_sentence(cli: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Trainer, *, prepare: bool) -> None:
-        raise torch.cuda.OutOfMemoryError("CUDA out of memory.\nTried to allocate 20 GiB")
-
-    monkeypatch.setattr(Trainer, "train_epoch", full)
-    given = ("train", "toy_convex", *SMALL, "--json")
-    says = r"out of memory; lower `batch_size`.*last checkpoint is kept in `%s`.*--resume"
-    _one_sentence(cli(*given, "--out", "run"), says % "run")
-    _one_sentence(cli(*given, "--seeds", "1,2", "--out", "runs"), says % "runs/seed-1")
 
 
 @pytest.mark.system

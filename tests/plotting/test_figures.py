@@ -36,10 +36,10 @@ def scatters(axes: Axes) -> dict[str, PathCollection]:
     return {str(one.get_label()): one for one in find_scatters(axes)}
 
 
-def test_two_objectives_have_labels_a_legend_and_three_panels() -> None:
+def test_two_objectives_have_labels_a_legend_and_two_panels() -> None:
     figure = front_figure([curve(), curve("val", 0.004)], title="adult · cosmos")
     axes = axes_of(figure)
-    assert list(axes) == ["front", "rays", "box"]
+    assert list(axes) == ["front", "rays"]
     assert axes["front"].get_xlabel() == "cross entropy   ← smaller is better"
     assert axes["front"].get_ylabel() == "parity gap   ← smaller is better"
     test, val, dominated = read_legend(figure)
@@ -68,7 +68,7 @@ def test_where_groups_are_compared_a_panel_shows_the_share_of_each_that_is_selec
         np.testing.assert_allclose(drawn, wanted[keep])
     many = {f"selection_rate_{group}": along for group in range(5)}
     crowded = dataclasses.replace(front, metrics={"accuracy": accuracy, **many})
-    assert list(axes_of(front_figure([crowded]))) == ["front", "rays", "box"]
+    assert list(axes_of(front_figure([crowded]))) == ["front", "rays"]
 
 
 def test_dominated_points_are_faded_and_left_off_the_line() -> None:
@@ -145,7 +145,6 @@ def test_odd_fronts_are_drawn_without_a_warning(tmp_path: Path, values: list[lis
     (left, right), (bottom, top) = axes["front"].get_xlim(), axes["front"].get_ylim()
     assert left < front.values[:, 0].min() <= front.values[:, 0].max() < right
     assert bottom < front.values[:, 1].min() <= front.values[:, 1].max() < top
-    assert "reference" in scatters(axes["box"])
 
 
 def test_a_point_without_a_number_is_left_out() -> None:

@@ -14,7 +14,6 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import ideal, ideal_hypervolume
 from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.plotting.style import (
-    ANCHORS,
     HAIRLINE,
     INK,
     MARKS,
@@ -47,7 +46,7 @@ STAR = 4.0  # the area of a star as large as a point looks
 
 
 def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
-    """Draw two objectives: the front with its line, the rays, and selection rates or reference."""
+    """Draw two objectives: the front with its line, the rays, and selection rates of groups."""
     figure.set_size_inches(8.2, 4.7)
     shares = has_shares(fronts[0])
     wide, high = ([2.1, 1.0], [1.0, 1.5]) if shares else ([3.0, 1.0], [1.0, 1.0])
@@ -67,8 +66,6 @@ def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
     _draw_fan(figure.add_subplot(grid[0, 1], label="rays"), fronts)
     if shares:
         draw_shares(figure.add_subplot(grid[1, 1], label="shares"), fronts[0])
-    else:
-        _draw_box(figure.add_subplot(grid[1, 1], label="box"), fronts, main)
 
 
 def has_line(front: Front) -> bool:
@@ -139,35 +136,6 @@ def _draw_fan(axes: "Axes", fronts: list[Front]) -> None:
     across, up = objective_labels(fronts[0], 24)
     axes.set_xlabel(across, fontsize=7.5, labelpad=4)
     axes.set_ylabel(up, fontsize=7.5, labelpad=4)
-
-
-def _draw_box(axes: "Axes", fronts: list[Front], main: "Axes") -> None:
-    """Draw the area that the hypervolume of the first front measures, up to the reference."""
-    from matplotlib.patches import Rectangle
-
-    reference = fronts[0].reference
-    values = fronts[0].values[fronts[0].non_dominated]
-    # points beyond the reference add no hypervolume
-    inside = sort_points(values[(values < reference).all(axis=1)])
-    x, y = np.concatenate([inside, [reference]]).T
-    axes.fill_between(x, y, reference[1], step="post", color=ANCHORS[0], alpha=0.1, linewidth=0)
-    for front, mark in zip(fronts, cycle(MARKS)):
-        x, y = front.values.T
-        axes.scatter(
-            x, y, s=5, c=ray_colours(front.rays), marker=mark.marker, linewidths=0, zorder=3
-        )
-        _draw_reference(axes, front.reference)
-    points = np.concatenate([*(front.values for front in fronts), [reference]])
-    low, high = np.minimum(points.min(axis=0), 0), points.max(axis=0)
-    pad = 0.07 * np.where(high > low, high - low, 1.0)
-    (left, bottom), (right, top) = np.where(low < 0, low - pad, low), high + pad
-    axes.set(xlim=(left, right), ylim=(bottom, top), box_aspect=1, anchor="NW")
-    (left, right), (bottom, top) = main.get_xlim(), main.get_ylim()
-    zoomed = Rectangle((left, bottom), right - left, top - bottom, fill=False, edgecolor=MUTED)
-    axes.add_patch(zoomed).set_linewidth(0.6)
-    axes.locator_params(nbins=3, steps=[1, 2, 5, 10])
-    axes.tick_params(labelsize=7, length=2)
-    axes.set_title(f"reference ({', '.join(f'{value:g}' for value in reference)})", loc="left")
 
 
 def draw_grid(figure: "Figure", fronts: list[Front]) -> None:
@@ -250,10 +218,9 @@ def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
 
     A point has the colour of its ray, and the small panel shows every ray in that colour, so one
     sees which preference gave which trade-off. The shape of a point tells the fronts apart.
-    Dominated points are faded. With two objectives the other points are joined by a line, and a
-    panel shows how far away the reference point is, or, where groups of people are compared, which
-    share of each is selected and how often that is right; with more objectives there is one panel
-    per pair.
+    Dominated points are faded. With two objectives the other points are joined by a line; where
+    groups of people are compared, a panel shows which share of each is selected and how often that
+    is right. With more objectives there is one panel per pair.
 
     Args:
         fronts: one or more fronts with the same objectives, such as test and val.
@@ -264,7 +231,7 @@ def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
 
     >>> front = Front([[0.9, 0.1], [0.1, 0.9]], [[0.3, 0.2], [0.5, 0.1]], ("loss", "gap"), (2, 2))
     >>> [axes.get_label() for axes in front_figure([front]).axes]
-    ['front', 'rays', 'box']
+    ['front', 'rays']
     """
     drawn = _select_drawable(fronts)
     with open_sheet(title) as figure:

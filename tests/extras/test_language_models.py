@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos import Conditioning, condition
-from paretocosmos.errors import ConfigurationError, RunError
-from paretocosmos.integrations.pretrained import from_pretrained, save_pretrained
+from paretocosmos.errors import ConfigurationError
 
 transformers: Any = pytest.importorskip("transformers", reason="pip install --group extras")
 WORDS, PAD = 48, 47
@@ -143,24 +142,6 @@ def test_tokens_of_an_encoder_and_a_decoder_are_refused() -> None:
     network = transformers.T5ForConditionalGeneration(transformers.T5Config(**sizes, vocab_size=9))
     with pytest.raises(ConfigurationError, match="an encoder and a decoder"):
         condition(network, 2, how="token")
-
-
-def test_a_folder_is_enough_where_the_caller_allows_it(tmp_path: Path) -> None:
-    model = _model("llama", "lora", adapter_rank=2)
-    folder = save_pretrained(model, tmp_path)
-    read = from_pretrained(folder, rebuild=True)
-    wanted = model({"input_ids": IDS}, RAY)["logits"]
-    torch.testing.assert_close(read({"input_ids": IDS}, RAY)["logits"], wanted, rtol=0, atol=0)
-    config = folder / "config.json"
-    config.write_text(config.read_text().replace("LlamaForCausalLM", "AutoTokenizer"))
-    with pytest.raises(RunError, match="'AutoTokenizer', which is not a network"):
-        from_pretrained(folder, rebuild=True)
-    config.write_text(config.read_text().replace('"llama"', '"unheard-of"'))
-    with pytest.raises(RunError, match=r"config\.json` cannot be used"):
-        from_pretrained(folder, rebuild=True)
-    config.unlink()
-    with pytest.raises(ConfigurationError, match="pass `network`"):
-        from_pretrained(folder, rebuild=True)
 
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning", "ignore::DeprecationWarning")

@@ -94,7 +94,7 @@ def test_trained_in_the_trainer_it_is_saved_read_and_generates(
     assert trainer.evaluate()["eval_same"] < 0.9 * before
     assert model.backbone.config.use_cache  # type: ignore[union-attr]
     trainer.save_model(str(tmp_path / "saved"))
-    read = from_pretrained(tmp_path / "saved", rebuild=True)
+    read = from_pretrained(tmp_path / "saved", _network(kind))
     words = _batch(2).targets["words"]
     assert torch.equal(_logits(read, words), _logits(model.eval(), words))
     assert not torch.equal(_logits(read, words), _logits(read, words, RAY.flip(0)))
@@ -183,7 +183,7 @@ def test_tied_weights_are_saved_and_read_again(tmp_path: Path) -> None:
     words, half = _batch(2).targets["words"], tmp_path / "whole" / "checkpoint-2"
     _trainer(resumed, tmp_path / "resumed", **saving).train(resume_from_checkpoint=str(half))
     assert all(torch.equal(value, wanted[name]) for name, value in resumed.state_dict().items())
-    read = from_pretrained(tmp_path / "whole" / "checkpoint-4", rebuild=True)
+    read = from_pretrained(tmp_path / "whole" / "checkpoint-4", _network("GPT2"))
     network = read.backbone
     assert torch.equal(_logits(read, words), _logits(model.eval(), words))
     assert network.get_input_embeddings().weight is network.lm_head.layer.weight

@@ -126,14 +126,6 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
         from_pretrained(tmp_path / "nowhere", _network())
 
 
-def test_the_network_comes_from_one_place(tmp_path: Path) -> None:
-    save_pretrained(_trained("film", _network()), tmp_path)
-    with pytest.raises(ConfigurationError, match="found neither: pass a Sequential"):
-        from_pretrained(tmp_path)
-    with pytest.raises(ConfigurationError, match="found both"):
-        from_pretrained(tmp_path, _network(), rebuild=True)
-
-
 def test_what_is_not_one_conditioned_network_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="`condition`"):
         save_pretrained(_network(), tmp_path)  # type: ignore[arg-type]

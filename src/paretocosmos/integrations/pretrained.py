@@ -1,13 +1,11 @@
 """Conditioned networks in folders: weights in safetensors, what they are in JSON, a model card.
 
 No file is a pickle, and a folder names only conditionings of this package. The network itself is
-handed over by the caller, or, where the caller allows it, built from the `config.json` of a network
-of `transformers`.
+handed over by the caller; that of one of `transformers` can be built from the `config.json`.
 """
 
 import copy
 import hashlib
-import importlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,11 +16,10 @@ from torch import Tensor, nn
 from paretocosmos import registry
 from paretocosmos._version import __version__
 from paretocosmos.config.settings import get_spec_name
-from paretocosmos.errors import ConfigurationError, RunError, require_extra
+from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.export.card import render_network_card
 from paretocosmos.io.files import (
     make_folder,
-    one_line,
     read_json,
     to_json_value,
     user_path,
@@ -119,9 +116,8 @@ def write_description(
 
 def from_pretrained(
     folder: str | Path,
-    network: nn.Module | None = None,
+    network: nn.Module,
     *,
-    rebuild: bool = False,
     trust: Collection[str] = (),
 ) -> Conditioning:
     """Read a conditioned network from a folder of `save_pretrained` or of a `ParetoTrainer`.
@@ -130,7 +126,6 @@ def from_pretrained(
         folder: what was written, also by the Trainer's `save_model`, or one of its checkpoints.
         network: one built as the conditioned one was; its weights count only where the folder
             left frozen ones out.
-        rebuild: instead of `network`, build the class of `transformers` that `config.json` names.
         trust: packages whose conditionings the folder may name; this one's own always.
     """
     path = user_path(folder)
@@ -147,19 +142,12 @@ def from_pretrained(
         )
     # before anything that the file names is imported
     check_names([(KIND, name)], file=path / ABOUT, trust=check_trust(trust))
-    if (network is None) != rebuild:
-        count = "both" if rebuild else "neither"
-        raise ConfigurationError(
-            f"pass either `network` or `rebuild=True`, found {count}: pass a "
-            f"{about.get('network')} as `network`, or allow it to be built from `{CONFIG}`"
-        )
-    backbone = _rebuild_network(path) if network is None else network
     # JSON has lists for tuples: settings are converted to the types that the constructor declares
     takes = registry.parameters(registry.find(KIND, name))
     if not settings.keys() <= takes.keys():
         raise RunError(f"`{path / ABOUT}` is damaged: `{name}` has no such settings")
     typed = {k: registry.convert(k, v, takes[k].annotation) for k, v in settings.items()}
-    built = registry.build(KIND, Spec(name, typed), backbone=backbone, objectives=objectives)
+    built = registry.build(KIND, Spec(name, typed), backbone=network, objectives=objectives)
     if not isinstance(built, Conditioning):
         raise RunError(f"`{path / ABOUT}` names `{name}`, which is not a conditioning")
     _load_weights(built, path, about.get("left_out"))
@@ -213,30 +201,3 @@ def _raise_not_json(value: object) -> Any:
     raise ConfigurationError(
         f"settings must be JSON, found {value!r}: build the conditioning with strings and numbers"
     )
-
-
-def _rebuild_network(path: Path) -> nn.Module:
-    """Build a network of `transformers` from its configuration alone, with random weights."""
-    require_extra("transformers", "transformers", "`rebuild`")
-    transformers: Any = importlib.import_module("transformers")
-    if not (path / CONFIG).is_file():
-        raise ConfigurationError(
-            f"`rebuild` needs the `{CONFIG}` of a network of `transformers`, found none in "
-            f"`{path}`: pass `network`"
-        )
-    try:  # never code that a file brings or names elsewhere
-        config = transformers.AutoConfig.from_pretrained(
-            str(path), trust_remote_code=False, local_files_only=True
-        )
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise RunError(f"`{path / CONFIG}` cannot be used ({one_line(error)[:200]})") from error
-    (name,) = config.architectures or [""]
-    # only classes of `transformers` itself, whatever the file says
-    kind = getattr(transformers, name, None) if name.isidentifier() else None
-    if not (isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)):
-        raise RunError(
-            f"`{path / CONFIG}` names {name!r}, which is not a network of `transformers`: pass "
-            "`network`"
-        )
-    network: nn.Module = kind(config)
-    return network

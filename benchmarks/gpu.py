@@ -24,7 +24,7 @@ from benchmarks.random_images import random_images
 from paretocosmos import evaluate, even_rays, fit, load_problem
 from paretocosmos.problems import Problem
 from paretocosmos.runs.provenance import get_provenance
-from paretocosmos.training.fit import Progress
+from paretocosmos.training.progress import Progress
 
 SEEDS = (1, 2, 3, 4, 42)  # the paper's
 EPOCHS = 4  # the first warms up, the last is validated

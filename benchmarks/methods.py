@@ -20,7 +20,7 @@ from paretocosmos.methods import Method, ParetoMtl
 from paretocosmos.problems import Problem
 from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.training.compare import BASELINES
-from paretocosmos.training.fit import Progress
+from paretocosmos.training.progress import Progress
 
 PROBLEMS = ("multi_mnist", "multi_fashion", "fashion_and_mnist")
 EPOCHS = 4  # the first warms up

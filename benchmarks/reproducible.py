@@ -17,7 +17,7 @@ import torch
 from paretocosmos import evaluate, fit, load_run
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.runs.provenance import get_provenance
-from paretocosmos.training.loop import Progress
+from paretocosmos.training.progress import Progress
 
 EPOCHS = {"adult": 20, "multi_digits": 8}
 FILES = ("front.json", "front_val.json", "model.safetensors")

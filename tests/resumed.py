@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from paretocosmos.training.fit import Progress
+from paretocosmos.training.progress import Progress
 
 __all__ = ["results", "stop_at"]
 

@@ -6,8 +6,6 @@ import sys
 
 from paretocosmos.io.progress import close_display, open_terminal_display, status
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Show that something moves, unless the answer comes at once, then run.

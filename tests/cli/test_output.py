@@ -18,8 +18,7 @@ from paretocosmos.cli.console import err, print_fields, print_markup, print_next
 from paretocosmos.cli.results import print_consequences
 from paretocosmos.cli.train import print_run, print_runs
 from paretocosmos.training.compare import BASELINES, Comparison
-from paretocosmos.training.loop import Progress
-from paretocosmos.training.progress import show_bars
+from paretocosmos.training.progress import Progress, show_bars
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ import pytest
 
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import lock_folder
-from paretocosmos.training.fit import Progress, fit
+from paretocosmos.training.fit import fit
+from paretocosmos.training.progress import Progress
 
 HOLD = """
 import sys, time

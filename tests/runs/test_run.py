@@ -26,7 +26,8 @@ from paretocosmos.pareto import Front, sample_rays
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs import FORMAT, Run, find_newest_checkpoint, list_checkpoints, load_run
-from paretocosmos.training.fit import Progress, fit
+from paretocosmos.training.fit import fit
+from paretocosmos.training.progress import Progress
 
 # Short batches, several rays, and a validation that is not in every epoch.
 SETTINGS: dict[str, Any] = {

@@ -13,7 +13,7 @@ from paretocosmos.errors import CallbackWarning, ConfigurationError, DivergedErr
 from paretocosmos.estimators import ParetoRegressor
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.training.callbacks import Evaluation, Start
-from paretocosmos.training.fit import Progress
+from paretocosmos.training.progress import Progress
 
 
 class Heard(Callback):

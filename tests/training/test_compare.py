@@ -20,7 +20,8 @@ from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.functions import ToyProblem
 from paretocosmos.runs import load_run
 from paretocosmos.training.compare import Comparison, compare
-from paretocosmos.training.fit import Progress, fit
+from paretocosmos.training.fit import fit
+from paretocosmos.training.progress import Progress
 from paretocosmos.types import Batch, Outputs, Targets
 
 SMALL: dict[str, Any] = {"device": "cpu", "engine": "eager"}

@@ -39,8 +39,9 @@ from paretocosmos.training.engine import (
     TrainState,
     cuda_graph,
 )
-from paretocosmos.training.fit import FitOptions, Progress, fit
+from paretocosmos.training.fit import FitOptions, fit
 from paretocosmos.training.loop import Trainer
+from paretocosmos.training.progress import Progress
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, first
 
 RESULTS = ("front.json", "front_val.json", "model.safetensors")

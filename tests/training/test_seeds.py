@@ -21,7 +21,8 @@ from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs import Run, find_newest_checkpoint, load_run, load_tensors
 from paretocosmos.training import fit as training
 from paretocosmos.training.engine import Optimizer
-from paretocosmos.training.loop import Progress, Trainer
+from paretocosmos.training.loop import Trainer
+from paretocosmos.training.progress import Progress
 from paretocosmos.training.seed_run import SeedRun
 
 SEEDS = (1, 2, 3)

@@ -23,8 +23,6 @@ from paretocosmos.io.files import check_utf8
 from paretocosmos.io.progress import close_display, status
 from paretocosmos.runtime.launch import launched_rank
 
-__all__ = ["COMMANDS", "GROUPS", "app", "main"]
-
 
 class Entry(NamedTuple):
     """A command: `module:function`, a summary in a few words, and two examples."""

@@ -19,23 +19,3 @@ from paretocosmos.config.settings import (
     read_optimizer,
     split_settings,
 )
-
-__all__ = [
-    "Plan",
-    "Training",
-    "choose_network",
-    "choose_preset",
-    "describe_pair",
-    "find_rate_gap",
-    "find_third_party",
-    "get_label",
-    "get_pairs",
-    "get_paper_network",
-    "get_paper_settings",
-    "keeps_promise",
-    "make_plan",
-    "make_spec",
-    "pick_batch_size",
-    "read_optimizer",
-    "split_settings",
-]

@@ -20,21 +20,6 @@ from paretocosmos.objectives.groups import GroupObjective
 from paretocosmos.problems import Problem, samples_in, split_of
 from paretocosmos.problems.functions import FunctionProblem
 
-__all__ = [
-    "CONDITIONINGS",
-    "METHODS",
-    "NETWORKS",
-    "PRESETS",
-    "check_preset",
-    "choose_method",
-    "choose_network",
-    "choose_preset",
-    "choose_rays_per_batch",
-    "compute_preset_settings",
-    "get_loop_settings",
-    "pick_batch_size",
-]
-
 METHODS = {"default": "cosmos", "paper": "cosmos"}
 """The method of a preset, unless the caller names one; see `choose_method` for exceptions."""
 CONDITIONINGS = {"default": "film", "paper": "input"}

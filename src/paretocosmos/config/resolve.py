@@ -43,8 +43,6 @@ from paretocosmos.problems import Problem, load_problem, problem_name, samples_i
 from paretocosmos.registry import Spec
 from paretocosmos.runtime.device import check_precision, resolve_device
 
-__all__ = ["PlanOptions", "make_plan"]
-
 # Samples from which a reference point is estimated.
 REFERENCE_SAMPLES = 1024
 

@@ -12,5 +12,3 @@ from paretocosmos.estimators.searching import (  # noqa: E402
     choose_in,
     front_hypervolume,
 )
-
-__all__ = ["ParetoClassifier", "ParetoRegressor", "best_within", "choose_in", "front_hypervolume"]

@@ -19,21 +19,3 @@ from paretocosmos.explorer.page_model import (
 )
 from paretocosmos.explorer.pages import HEIGHT, Page, explore, write_page
 from paretocosmos.explorer.serialize import write_report
-
-__all__ = [
-    "HEIGHT",
-    "Answers",
-    "Cell",
-    "Head",
-    "Outcome",
-    "Page",
-    "PageModel",
-    "RunView",
-    "Samples",
-    "Words",
-    "build_page_model",
-    "build_words",
-    "explore",
-    "write_page",
-    "write_report",
-]

@@ -18,15 +18,6 @@ from paretocosmos.export.network import (
 from paretocosmos.io.files import make_folder, path_exists, replace_file, user_path
 from paretocosmos.runs.run import Run, SupportsToRun, predicts_at, to_run
 
-__all__ = [
-    "Exported",
-    "FramePredictor",
-    "Preprocessing",
-    "describe_fairness",
-    "export",
-    "plan_export",
-]
-
 WAY_OUT = "make room, or choose another `out`"
 
 

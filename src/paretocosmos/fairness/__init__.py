@@ -11,12 +11,3 @@ from paretocosmos.fairness.adjustment import (
     joint_probabilities,
 )
 from paretocosmos.fairness.network import AdjustedNetwork, GroupCrossEntropy
-
-__all__ = [
-    "AdjustedNetwork",
-    "FairnessAdjustment",
-    "GroupCrossEntropy",
-    "adjusted_logits",
-    "fit_multipliers",
-    "joint_probabilities",
-]

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from paretocosmos.integrations.fronts import FrontEvaluator, Tallies
     from paretocosmos.integrations.weighting import LossWeighting, import_base
 
-__all__ = ["FrontEvaluator", "LossWeighting", "Tallies", "import_base", "to_batch"]
-
 _MODULES = {
     "FrontEvaluator": "fronts",
     "LossWeighting": "weighting",

@@ -20,8 +20,6 @@ from paretocosmos.problems import check_split
 from paretocosmos.training.engine.optimizer import find_undecayed
 from paretocosmos.types import Batch, Inputs, Metric, Outputs
 
-__all__ = ["ParetoModule"]
-
 LightningModule: Any = import_base("lightning", "LightningModule", "`ParetoModule`")
 CHECKPOINT_KEY = "paretocosmos"
 STAGES = {"train": "fit", "val": "validate", "test": "test"}

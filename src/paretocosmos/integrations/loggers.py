@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 else:
     SummaryWriter = Any
 
-__all__ = ["LOGGERS", "MLflow", "RunLogger", "TensorBoard", "WandB", "make_logger"]
-
 Log = TypeVar("Log")
 # Fields of a record that are no settings of its training.
 NOT_SETTINGS = ("about", "caveats", "answers", "objective_specs", "input_shape", "outputs", "git")

@@ -33,8 +33,6 @@ from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import check_count, load_tensors, save_tensors
 from paretocosmos.runtime.weights import describe_misfit
 
-__all__ = ["from_pretrained", "save_pretrained"]
-
 KIND = "conditioning"
 ABOUT, WEIGHTS, CARD, CONFIG = "conditioning.json", "model.safetensors", "README.md", "config.json"
 FORMAT = 1

@@ -23,8 +23,6 @@ from paretocosmos.runs.checkpoint import unshare_tensors
 from paretocosmos.training.engine.optimizer import find_undecayed
 from paretocosmos.types import Batch, Metric, first
 
-__all__ = ["ParetoTrainer"]
-
 Trainer: Any = import_base("transformers", "Trainer", "`ParetoTrainer`")
 CHECKPOINT_KEY = "paretocosmos"
 

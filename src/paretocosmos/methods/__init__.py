@@ -8,27 +8,6 @@ from paretocosmos.methods.mgda import Mgda, Normalisation
 from paretocosmos.methods.pareto_mtl import ParetoMtl
 from paretocosmos.methods.tchebycheff import SmoothTchebycheff, Tchebycheff
 
-__all__ = [
-    "ADAPTERS",
-    "REGISTRY",
-    "Cosmos",
-    "DirichletRays",
-    "Epo",
-    "FixedRays",
-    "Gram",
-    "Linear",
-    "Method",
-    "Mgda",
-    "Normalisation",
-    "ParetoMtl",
-    "Separate",
-    "SingleTask",
-    "SmoothTchebycheff",
-    "State",
-    "Tchebycheff",
-    "Uniform",
-]
-
 REGISTRY = {
     "cosmos": "paretocosmos.methods.cosmos:Cosmos",
     "epo": "paretocosmos.methods.epo:Epo",

@@ -30,7 +30,8 @@ from paretocosmos.pareto.rays import has_only_corners
 from paretocosmos.runs.checkpoint import clean_run_folder
 from paretocosmos.runs.record import KINDS, check_files, read_record
 from paretocosmos.runs.run import Run
-from paretocosmos.training.fit import ProgressCallback, fit
+from paretocosmos.training.fit import fit
+from paretocosmos.training.progress import ProgressCallback
 from paretocosmos.training.tasks import Task
 
 

@@ -32,7 +32,8 @@ from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
 from paretocosmos.runs.record import load_record
 from paretocosmos.runtime.device import check_precision, resolve_device
 from paretocosmos.runtime.distributed import join_processes
-from paretocosmos.training.fit import Progress, check_seeds
+from paretocosmos.training.jobs import check_seeds
+from paretocosmos.training.progress import Progress
 from paretocosmos.training.scheduler import check_place, run_tasks
 from paretocosmos.training.tasks import Outcome, Task, describe_failure
 

@@ -9,16 +9,3 @@ from paretocosmos.plotting.comparison import comparison_figure, save_comparison
 from paretocosmos.plotting.front import front_figure, save_front, select_limits
 from paretocosmos.plotting.panels import Known, fronts_figure, intuition_figure
 from paretocosmos.plotting.style import Picture, save_figure
-
-__all__ = [
-    "Known",
-    "Picture",
-    "comparison_figure",
-    "front_figure",
-    "fronts_figure",
-    "intuition_figure",
-    "save_comparison",
-    "save_figure",
-    "save_front",
-    "select_limits",
-]

@@ -30,27 +30,6 @@ from paretocosmos.problems.base import (
 from paretocosmos.problems.tables.files import TABLE_ENDINGS, check_file
 from paretocosmos.registry import Spec, convert, find, parameters
 
-__all__ = [
-    "HELD",
-    "REGISTRY",
-    "SPLITS",
-    "InMemoryProblem",
-    "Problem",
-    "Protocol",
-    "Source",
-    "Split",
-    "Wording",
-    "check_split",
-    "hash_answers",
-    "hash_data",
-    "load_problem",
-    "problem_name",
-    "samples_in",
-    "scored_on",
-    "shares_of",
-    "split_of",
-]
-
 REGISTRY = {
     "adult": "paretocosmos.problems.tables.public:adult",
     "celeba": "paretocosmos.problems.images.celeba:celeba",

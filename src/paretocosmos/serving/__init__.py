@@ -5,8 +5,6 @@ from collections.abc import Callable
 from paretocosmos.errors import MissingExtraError
 from paretocosmos.serving.settings import Settings
 
-__all__ = ["Settings", "serve"]
-
 
 def serve(settings: Settings, *, started: Callable[[str], None] | None = None) -> None:
     """Serve predictions of a run over HTTP, until SIGTERM or SIGINT.

@@ -16,8 +16,6 @@ from paretocosmos.evaluation.evaluate import evaluate_parts
 from paretocosmos.evaluation.samples import Shares
 from paretocosmos.problems import Problem
 
-__all__ = ["find_useful_ends"]
-
 # Weights of an objective that are evaluated, from 0 to 1: an end is found to 0.04.
 STEPS = 25
 # Parts of the validation rows: the differences between them give the standard errors.

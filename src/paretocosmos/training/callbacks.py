@@ -15,8 +15,6 @@ from paretocosmos.training.progress import Progress
 if TYPE_CHECKING:
     from paretocosmos.runs.run import Run
 
-__all__ = ["Callback", "Evaluation", "Listeners", "Start"]
-
 
 @dataclass(frozen=True)
 class Start:

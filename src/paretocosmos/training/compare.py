@@ -29,12 +29,8 @@ from paretocosmos.runtime.distributed import join_processes
 from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.comparison import Comparison
 from paretocosmos.training.engine import check_engine
-from paretocosmos.training.fit import (
-    FitOptions,
-    check_seeds,
-    train_seeds,
-    write_pages,
-)
+from paretocosmos.training.fit import FitOptions, train_seeds, write_pages
+from paretocosmos.training.jobs import check_seeds
 from paretocosmos.training.preflight import run_preflight
 from paretocosmos.training.progress import Progress, ProgressCallback, follow_progress
 from paretocosmos.training.scheduler import check_place, train_tasks
@@ -149,8 +145,6 @@ def _list_settings(plan: Plan) -> list[str]:
 def _format_names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
-
-__all__ = ["BASELINES", "COMPARED", "Comparison", "compare"]
 
 BASELINES = ("cosmos", "phn_ls", "phn_epo", "pareto_mtl", "mgda", "single_task", "uniform")
 """The paper's method, its baselines, and two of its code's: MGDA and uniform."""

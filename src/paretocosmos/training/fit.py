@@ -33,14 +33,12 @@ from paretocosmos.runtime.device import SMALL_STEP, lacks_memory, on_capture_str
 from paretocosmos.runtime.distributed import Processes, join_processes
 from paretocosmos.training.callbacks import Callback, Listeners
 from paretocosmos.training.engine import DataDependentError
-from paretocosmos.training.jobs import Losses, check_seeds, plan_jobs, take_network
+from paretocosmos.training.jobs import Losses, plan_jobs, take_network
 from paretocosmos.training.loop import Trainer
-from paretocosmos.training.progress import Progress, ProgressCallback, follow_progress
+from paretocosmos.training.progress import ProgressCallback, follow_progress
 from paretocosmos.training.scheduler import check_place, train_tasks
 from paretocosmos.training.seed_run import SeedRun
 from paretocosmos.training.tasks import Task
-
-__all__ = ["FitOptions", "Progress", "ProgressCallback", "check_seeds", "fit", "write_pages"]
 
 
 class FitOptions(PlanOptions, total=False):

@@ -224,9 +224,6 @@ class EpochEnd:
         return error
 
 
-__all__ = ["Progress", "Trainer"]
-
-
 class Trainer:
     """Trains seed runs to the end, together; `fit` runs it.
 

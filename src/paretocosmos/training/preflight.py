@@ -24,8 +24,6 @@ from paretocosmos.runtime.torch_private import BatchNorm
 from paretocosmos.training.engine.gradients import find_head_modules
 from paretocosmos.types import Batch, Outputs, map_tensors
 
-__all__ = ["run_preflight"]
-
 # Few, to cost no time; more than one, whose variance would be NaN.
 SAMPLES = 4
 Share = tuple[tuple[Objective, ...], Batch]

@@ -28,7 +28,8 @@ from paretocosmos.training.compare import (
     name_in_errors,
     train_all,
 )
-from paretocosmos.training.fit import FitOptions, check_seeds
+from paretocosmos.training.fit import FitOptions
+from paretocosmos.training.jobs import check_seeds
 from paretocosmos.training.progress import Progress, ProgressCallback, follow_progress
 
 Measure = Literal["hypervolume", "expected_utility", "monotonicity", "dominated_share"]

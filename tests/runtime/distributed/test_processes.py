@@ -22,7 +22,7 @@ from paretocosmos.cli import main
 from paretocosmos.runs import find_newest_checkpoint, list_checkpoints, load_run, load_tensors
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.fit import fit
-from paretocosmos.training.loop import Progress
+from paretocosmos.training.progress import Progress
 
 ROOT = Path(__file__).parents[3]
 NEAR = 1e-9  # in float64: sums in another order

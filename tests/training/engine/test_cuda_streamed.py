@@ -21,7 +21,7 @@ from paretocosmos.problems.images import ImageProblem
 from paretocosmos.runs import find_newest_checkpoint, load_tensors
 from paretocosmos.runtime import device as machine
 from paretocosmos.training.engine import SLOTS, THREAD, Streamed, batch_source
-from paretocosmos.training.loop import Progress
+from paretocosmos.training.progress import Progress
 from paretocosmos.types import Batch, map_tensors
 
 pytestmark = [

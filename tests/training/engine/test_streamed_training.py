@@ -18,7 +18,7 @@ from paretocosmos.problems.images import ImageProblem
 from paretocosmos.runs import find_newest_checkpoint, load_tensors
 from paretocosmos.training import engine
 from paretocosmos.training.engine import THREAD, batch_source
-from paretocosmos.training.loop import Progress
+from paretocosmos.training.progress import Progress
 
 IMAGES: dict[str, Any] = {
     "batch_size": 32,

@@ -6,19 +6,6 @@ what `reproduce` and `report` leave. These modules draw in pydantic, so they are
 file is read; what is here draws in nothing.
 """
 
-__all__ = [
-    "CELL",
-    "FILES",
-    "MOST",
-    "MOST_WORKERS",
-    "NETWORKS",
-    "PRESETS",
-    "PROTOCOLS",
-    "SETTINGS",
-    "SHOWS",
-    "VALUES",
-]
-
 FILES = ("model.safetensors", "front.json", "front_val.json", "table.json")
 """What a finished run has beside its record."""
 

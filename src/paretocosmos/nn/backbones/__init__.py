@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from paretocosmos.nn.backbones.mlp import Mlp
     from paretocosmos.nn.backbones.tabular import Tabular
 
-__all__ = ["REGISTRY", "Backbone", "EfficientNet", "LeNet", "Mlp", "Tabular"]
-
 REGISTRY = {
     "efficientnet": "paretocosmos.nn.backbones.efficientnet:EfficientNet",
     "lenet": "paretocosmos.nn.backbones.lenet:LeNet",

@@ -25,28 +25,6 @@ if TYPE_CHECKING:
     from paretocosmos.nn.conditioning.token import Token
     from paretocosmos.nn.conditioning.transposed_conv import TransposedConv
 
-__all__ = [
-    "REGISTRY",
-    "Concat",
-    "ConditionedLayer",
-    "Conditioning",
-    "Film",
-    "Hypernet",
-    "HypernetOutput",
-    "InjectedConditioning",
-    "Lora",
-    "LowRank",
-    "PerRayEnsemble",
-    "Token",
-    "TrainingTask",
-    "TransposedConv",
-    "Unconditioned",
-    "find_heads",
-    "is_inside",
-    "list_networks",
-    "training_task",
-]
-
 REGISTRY = {
     "concat": "paretocosmos.nn.conditioning.concat:Concat",
     "fairness_adjustment": "paretocosmos.fairness.network:AdjustedNetwork",

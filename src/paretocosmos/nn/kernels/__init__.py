@@ -20,14 +20,3 @@ from paretocosmos.nn.kernels.fused import (
     ray_maps,
     supports_tensors,
 )
-
-__all__ = [
-    "Precision",
-    "can_fuse_conv_pool",
-    "can_fuse_map_term",
-    "can_fuse_ray_maps",
-    "conv_pool",
-    "map_term",
-    "ray_maps",
-    "supports_tensors",
-]

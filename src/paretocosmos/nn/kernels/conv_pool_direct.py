@@ -13,8 +13,6 @@ from __future__ import annotations  # the annotations name `tl`, which may be mi
 
 from paretocosmos.nn.kernels.conv_pool_triton import jit, tl, update_maximum
 
-__all__ = ["direct_forward_kernel", "direct_weights_kernel"]
-
 
 @jit
 def direct_forward_kernel(

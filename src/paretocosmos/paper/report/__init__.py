@@ -24,23 +24,6 @@ from paretocosmos.paper.report.verdict import summarize_claim
 from paretocosmos.paper.results import RecipeResult
 from paretocosmos.plotting import save_figure
 
-__all__ = [
-    "Footnotes",
-    "Picture",
-    "describe_progress",
-    "draw_pictures",
-    "format_difference",
-    "format_duration",
-    "format_printed",
-    "format_ratio",
-    "format_spread",
-    "list_pictures",
-    "render_page",
-    "render_report",
-    "summarize_claim",
-    "write_report",
-]
-
 FOLDER = "figures"
 
 

@@ -30,28 +30,6 @@ from paretocosmos.pareto.metrics.order import (
     monotonicity,
 )
 
-__all__ = [
-    "BEYOND",
-    "MEANINGS",
-    "FrontReport",
-    "angle",
-    "box_of",
-    "coverage",
-    "dominated_share",
-    "expected_utility",
-    "front_report",
-    "hypervolume",
-    "ideal",
-    "ideal_hypervolume",
-    "igd_plus",
-    "inverted_share",
-    "monotonicity",
-    "normalised_hypervolume",
-    "range_covered",
-    "spacing",
-    "span",
-]
-
 MEANINGS: Mapping[str, str] = MappingProxyType(
     {
         "monotonicity": "1: more weight on an objective always lowers it; 0: it does not matter; "

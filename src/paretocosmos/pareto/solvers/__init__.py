@@ -2,5 +2,3 @@
 
 from paretocosmos.pareto.solvers.epo import EpoWeights, epo
 from paretocosmos.pareto.solvers.min_norm import MinNorm, min_norm
-
-__all__ = ["EpoWeights", "MinNorm", "epo", "min_norm"]

@@ -14,16 +14,3 @@ from paretocosmos.problems.streams.reading import (
     join_batches,
     reports_dead_worker,
 )
-
-__all__ = [
-    "BatchChecks",
-    "Fields",
-    "Keys",
-    "LabelRange",
-    "check_labels",
-    "count_bytes",
-    "explain_loader_error",
-    "get_label_range",
-    "join_batches",
-    "reports_dead_worker",
-]

@@ -41,43 +41,6 @@ from paretocosmos.training.engine.tracing import (
 )
 from paretocosmos.types import Batch
 
-__all__ = [
-    "AHEAD",
-    "ENGINES",
-    "IN_PLACE",
-    "SLOTS",
-    "THREAD",
-    "BatchHandle",
-    "BatchSource",
-    "CudaGraphEngine",
-    "DataDependentError",
-    "EagerEngine",
-    "Engine",
-    "FromLoader",
-    "HypernetGradients",
-    "HypernetWithFeatures",
-    "InMemory",
-    "LossGradients",
-    "Optimizer",
-    "SplitTensors",
-    "Step",
-    "StepResult",
-    "Streamed",
-    "TracedStep",
-    "TrainState",
-    "UpdateRule",
-    "check_engine",
-    "choose_engine",
-    "collect_handles",
-    "compile_straight_line",
-    "compute_group_losses",
-    "find_head_modules",
-    "has_hypernet_gradients",
-    "make_batch_source",
-    "make_step",
-    "simplify_graph",
-]
-
 ENGINES = ("auto", "eager", "traced", "compiled", "captured")
 
 # Steps that a recording on a CPU pays for: it was gained back after 146 to 929 of them, by network

@@ -8,7 +8,7 @@ import pytest
 
 import paretocosmos
 from paretocosmos.cli import describe_options
-from paretocosmos.errors import ConfigurationError, RunError, cannot_use, joined
+from paretocosmos.errors import ConfigurationError, RunError
 
 SOURCE = Path(paretocosmos.__file__).parent
 OF_THE_COMMAND_LINE = ("cli", "printing", "__main__.py")
@@ -74,17 +74,3 @@ def test_an_error_carries_the_arguments_that_lead_out() -> None:
 )
 def test_the_command_line_says_which_options_those_are(ways: dict[str, object], said: str) -> None:
     assert describe_options(ConfigurationError("no").with_hint(ways)) == said
-
-
-def test_an_error_made_of_others_leads_out_as_they_do() -> None:
-    one = joined(
-        [
-            ConfigurationError("a").with_hint({"out": None}),
-            ConfigurationError("b").with_hint({"epochs": 3}),
-        ]
-    )
-    assert str(one) == "a; b"
-    assert one.hints == {"out": None, "epochs": 3}
-    wrapped = RunError("method: a")
-    wrapped.__cause__ = cannot_use("there", PermissionError(13, "Permission denied"))
-    assert describe_options(wrapped) == " (on the command line: --out ...)"

@@ -6,7 +6,7 @@ arguments, never of options of the command line, which names them itself (`hints
 
 import difflib
 import importlib.util
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Self
 
@@ -29,7 +29,6 @@ __all__ = [
     "UntrustedError",
     "WeightsWarning",
     "cannot_use",
-    "joined",
     "require_extra",
     "unknown",
 ]
@@ -167,13 +166,6 @@ def cannot_use(path: object, error: OSError) -> RunError:
     """Make the error for a path that the system refuses."""
     refusal = RunError(f"cannot use `{path}`: {error.strerror}; choose another `out`")
     return refusal.with_hint({"out": None})
-
-
-def joined(mistakes: Sequence[ConfigurationError]) -> ConfigurationError:
-    """Join several mistakes into one error, which has all their hints."""
-    error = ConfigurationError("; ".join(str(mistake) for mistake in mistakes))
-    hints = {name: value for mistake in mistakes for name, value in mistake.hints.items()}
-    return error.with_hint(hints)
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigurationError:

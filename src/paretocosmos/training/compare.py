@@ -1,7 +1,8 @@
 """`compare`: several methods on one problem, one figure and one table."""
 
+import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -10,15 +11,8 @@ from typing import Any
 
 from paretocosmos import registry
 from paretocosmos.config.plan import Plan
-from paretocosmos.config.resolve import PlanOptions, make_plan
-from paretocosmos.config.settings import Training, get_pairs
-from paretocosmos.errors import (
-    ConfigurationError,
-    ParetoCosmosError,
-    RunError,
-    joined,
-    unknown,
-)
+from paretocosmos.config.resolve import make_plan
+from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.io.files import remove_leftovers
 from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.problems import Problem, problem_name
@@ -47,51 +41,29 @@ def check_methods(methods: Sequence[str]) -> list[str]:
         )
     twice = [name for name in dict.fromkeys(wanted) if wanted.count(name) > 1]
     if twice:
-        raise ConfigurationError(f"`methods` names {_format_names(twice)} twice: name it once")
+        raise ConfigurationError(f"`methods` names `{twice[0]}` twice: name it once")
     if not wanted:
         raise ConfigurationError("`methods` needs at least one name, found none: try cosmos,linear")
     return wanted
 
 
 def split_by_method(
-    settings: Mapping[str, Any], plans: Mapping[str, Plan], of_problem: Sequence[str]
+    settings: Mapping[str, Any], methods: Sequence[str], problem: str | Problem
 ) -> dict[str, dict[str, Any]]:
     """Return each method's settings: those for all methods, overridden by its ``METHOD.KEY``.
 
-    Every mistake is reported at once.
-
-    Args:
-        settings: all but those of the problem.
-        plans: what each method trains, before any of them.
-        of_problem: the names of the problem's, to suggest.
+    >>> split_by_method({"epochs": 2, "cosmos.penalty": 1}, ["cosmos", "linear"], "toy_convex")
+    {'cosmos': {'epochs': 2, 'penalty': 1}, 'linear': {'epochs': 2}}
     """
-    takes = {method: _list_settings(plan) for method, plan in plans.items()}
-    shared: dict[str, Any] = {}
-    overrides: dict[str, dict[str, Any]] = {method: {} for method in plans}
-    mistakes: list[ConfigurationError] = []
-    for key, value in settings.items():
+    overrides: dict[str, dict[str, Any]] = {method: {} for method in methods}
+    shared = dict(settings)
+    for key in settings:
         # by the methods' names: a name such as `torchjd:UPGrad` or `module:Name` may hold dots
-        method = next((name for name in plans if key.startswith(f"{name}.")), None)
-        name = key.removeprefix(f"{method}.")
-        if method is None:
-            mistakes += _find_shared_mistakes(key, value, takes, of_problem)
-            shared[key] = value
-        elif name.removeprefix("training.") == "reference":
-            # hypervolumes are volumes up to the reference point: of two they are not comparable
-            refusal = ConfigurationError(
-                "`reference` must be the same for all methods, so that hypervolumes can be "
-                f"compared, found `{key}`: set `reference` to {value}"
-            )
-            mistakes.append(refusal.with_hint({"reference": value}))
-        elif name not in takes[method]:
-            # the short form of every setting is enough to suggest from
-            names = [f"{method}.{n}" for n in takes[method] if "." not in n and n != "reference"]
-            mistakes.append(unknown("setting", key, names))
-        else:
-            overrides[method][name] = value
-    if mistakes:
-        raise joined(mistakes)
-    return {method: shared | settings for method, settings in overrides.items()}
+        method = next((name for name in methods if key.startswith(f"{name}.")), None)
+        if method is not None:
+            check_comparable(key, problem)
+            overrides[method][key.removeprefix(f"{method}.")] = shared.pop(key)
+    return {method: shared | own for method, own in overrides.items()}
 
 
 @contextmanager
@@ -102,48 +74,6 @@ def name_in_errors(name: str) -> Iterator[None]:
     except ParetoCosmosError as error:
         # of the same type, by which callers and the command line tell errors apart
         raise type(error)(f"{name}: {error}").with_hint(error.hints) from error
-
-
-def _find_shared_mistakes(
-    key: str, value: Any, takes: Mapping[str, Sequence[str]], of_problem: Sequence[str]
-) -> list[ConfigurationError]:
-    takers = [method for method, names in takes.items() if key in names]
-    refusers = [method for method in takes if method not in takers]
-    if not refusers:
-        return []
-    if takers:  # ignored by some, it would compare methods under different settings
-        overrides = {f"{method}.{key}": value for method in takers}
-        refusal = ConfigurationError(
-            f"`{key}` is not a setting of {_format_names(refusers)}: set "
-            f"{_format_names(overrides)} instead"
-        )
-        return [refusal.with_hint(overrides)]
-    owner = key.partition(".")[0]
-    if owner in (*registry.names("methods"), *get_pairs()):
-        return [
-            ConfigurationError(
-                f"`{key}` is for `{owner}`, which is not among the methods: add it to `methods`"
-            )
-        ]
-    short_names = {name for names in takes.values() for name in names if "." not in name}
-    return [unknown("setting", key, {*short_names, *of_problem})]
-
-
-def _list_settings(plan: Plan) -> list[str]:
-    """Return the names of all settings, as ``penalty`` and as ``method.penalty``."""
-    made = plan.configuration
-    # only parts that the plan has: a user's own network has no conditioning or backbone to set
-    things = {"training": Training, "method": registry.find("methods", made.method.name)}
-    if made.conditioning is not None:
-        things["conditioning"] = registry.find("conditioning", made.conditioning.name)
-    if made.backbone is not None:
-        things["backbone"] = registry.find("backbones", made.backbone.name)
-    names = [(role, name) for role, thing in things.items() for name in registry.parameters(thing)]
-    return [form for role, name in names for form in (name, f"{role}.{name}")]
-
-
-def _format_names(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 BASELINES = ("cosmos", "phn_ls", "phn_epo", "pareto_mtl", "mgda", "single_task", "uniform")
@@ -211,7 +141,7 @@ def compare(
     """
     check_single_process("compare", device, workers, cluster)
     wanted, all_seeds = check_methods(methods), check_seeds(seeds)
-    asked = dict(settings or {}) | ({} if epochs is None else {"epochs": epochs})
+    asked = {**(settings or {}), **({} if epochs is None else {"epochs": epochs})}
     how: FitOptions = {
         "preset": preset,
         "model": None,
@@ -222,39 +152,37 @@ def compare(
         "precision": precision,
         "deterministic": deterministic,
     }
-    # other processes load the data by themselves
-    by_name = isinstance(problem, str) and (workers > 0 or cluster is not None)
+    rest: FitOptions = {"device": device, "engine": engine, "callbacks": callbacks}
     with follow_progress(progress is True) as follow:
-        source, plans, options = _plan_methods(
-            problem, wanted, all_seeds, asked, how, by_name=by_name
-        )
-        check_plans(plans, engine)
+        by_method = split_by_method(asked, wanted, problem)
+        trainings = {m: (problem, _set(how, m, own)) for m, own in by_method.items()}
+        elsewhere = workers > 0 or cluster is not None
+        planned = plan_trainings(trainings, all_seeds, engine, elsewhere=elsewhere)
+        name = next(iter(planned.values())).plan.problem.name
         # after all checks that need no folder: a refusal leaves nothing on the disk
-        folder, folders = _choose_folders(out, plans[wanted[0]].problem.name, wanted, resume=resume)
-        # all bars at once, so that a user sees how much is still to come
-        bars = {name: follow(name, plan.training.epochs) for name, plan in plans.items()}
-        if callable(progress):
-            bars = {name: partial(progress, name) for name in wanted}
-        rest: FitOptions = {"device": device, "engine": engine, "callbacks": callbacks}
+        folder = begin_folder(out, f"{name}-compare", resume=resume, what="comparison")
         candidates = {
-            name: Candidate(plan, folders[name], source, options[name] | rest)
-            for name, plan in plans.items()
+            # a name such as `torchjd:UPGrad` has characters that some file systems refuse
+            method: candidate.begin(folder / re.sub(r"[^\w.-]+", "-", method), rest)
+            for method, candidate in planned.items()
+        }
+        # all bars at once, so that a user sees how much is still to come
+        bars = {
+            m: partial(progress, m) if callable(progress) else follow(m, c.plan.training.epochs)
+            for m, c in candidates.items()
         }
         runs, failures = train_all(candidates, all_seeds, bars, workers=workers, cluster=cluster)
-        done = Comparison(folder, plans[wanted[0]].problem.name, runs, failures)
+        done = Comparison(folder, name, runs, failures)
         done.save()  # before the pages, which may fail
         if report:
-            write_pages([run for some in done.runs.values() for run in some], folder)
+            write_pages([run for by_seed in runs.values() for run in by_seed], folder)
     return done
 
 
-def _choose_folders(
-    out: str | Path | None, problem: str, methods: Sequence[str], *, resume: bool
-) -> tuple[Path, dict[str, Path]]:
-    """Choose the folder of a comparison, and in it the folder of each method."""
-    folder = begin_folder(out, f"{problem}-compare", resume=resume, what="comparison")
-    # a name such as `torchjd:UPGrad` has characters that some file systems refuse
-    return folder, {method: folder / re.sub(r"[^\w.-]+", "-", method) for method in methods}
+def _set(options: FitOptions, method: str, settings: Mapping[str, Any]) -> FitOptions:
+    """Return the options of a method."""
+    changed: FitOptions = {"method": method, "settings": settings}
+    return options | changed
 
 
 def begin_folder(out: str | Path | None, default: str, *, resume: bool, what: str) -> Path:
@@ -285,58 +213,18 @@ def check_single_process(what: str, device: str, workers: int, cluster: str | No
         raise refusal
 
 
-def _plan_methods(
-    problem: str | Problem,
-    methods: Sequence[str],
-    seeds: Sequence[int],
-    settings: Mapping[str, Any],
-    how: FitOptions,
-    *,
-    by_name: bool,
-) -> tuple[str | Problem, dict[str, Plan], dict[str, FitOptions]]:
-    """Plan every method on the problem that the first one loads.
-
-    Returns:
-        The problem to train on, by name if asked; every method's plan, and its options for `fit`.
-    """
-
-    def plan(problem: str | Problem, method: str, settings: Mapping[str, Any]) -> Plan:
-        base: PlanOptions = how
-        options: PlanOptions = {**base, "method": method, "settings": settings}
-        return make_plan(problem, seed=seeds[0], **options)
-
-    takes = list_problem_settings(problem)
-    # they are needed now, to load it; the others wait until it is known what each method takes
-    for_problem = {k: v for k, v in settings.items() if k.removeprefix("problem.") in takes}
-    lead = plan(problem, methods[0], for_problem)  # the only one that loads data
-    for seed in seeds[1:]:  # a seed that cannot be used is refused before any training
-        lead.for_seed(seed)
-    if lead.training.reference is not None:  # an estimate holds for all methods
-        settings = {**settings, "reference": lead.training.reference}
-    # without settings, only to ask what each method takes
-    bare = {method: plan(lead.problem, method, {}) for method in methods}
-    rest = {key: value for key, value in settings.items() if key not in for_problem}
-    by_method = split_by_method(rest, bare, takes)
-    loading = for_problem if by_name else {}
-    options: dict[str, FitOptions] = {
-        method: how | {"method": method, "settings": loading | own}
-        for method, own in by_method.items()
-    }
-    plans = {}
-    for method, own in by_method.items():
-        with name_in_errors(method):
-            plans[method] = plan(lead.problem, method, own)
-    return problem if by_name else lead.problem, plans, options
-
-
 @dataclass(frozen=True)
 class Candidate:
     """One of several trainings: its plan and its folder, and the problem and options for `fit`."""
 
     plan: Plan
-    folder: Path
     problem: str | Problem
     options: FitOptions
+    folder: Path = Path()
+
+    def begin(self, folder: Path, options: FitOptions) -> "Candidate":
+        """Return the training with a folder and further options, known once all are planned."""
+        return dataclasses.replace(self, folder=folder, options=self.options | options)
 
     def is_finished(self, seeds: Sequence[int], *, any_device: bool) -> bool:
         """Return True if all seeds came to their end; raise if a folder has other settings."""
@@ -374,10 +262,58 @@ def train_all(
     return runs, {name: failed[name] for name in candidates if name in failed}
 
 
-def check_plans(plans: Mapping[str, Plan], engine: str) -> None:
-    """Refuse now what a training would refuse only when its turn comes."""
-    for name, plan in plans.items():
-        check_engine(engine, plan.device)
-        network = list_networks(plan.model)[0]  # the networks of an ensemble are alike
+def plan_trainings(
+    trainings: Mapping[str, tuple[str | Problem, FitOptions]],
+    seeds: Sequence[int],
+    engine: str,
+    *,
+    elsewhere: bool,
+) -> dict[str, Candidate]:
+    """Plan trainings on data that are loaded once per problem; their folders are not chosen.
+
+    What a training would refuse only when its turn comes is refused now.
+
+    Args:
+        trainings: the problem and the options for `fit` of each, by its name in errors.
+        seeds: of every training.
+        engine: the name of the engine.
+        elsewhere: set if other processes train, which load the data by themselves.
+    """
+    leads: dict[int, Plan] = {}
+    candidates: dict[str, Candidate] = {}
+    for name, (problem, options) in trainings.items():
+        takes, lead = list_problem_settings(problem), leads.get(id(problem))
+        # a reference point that was estimated for one training holds for all of them
+        reference = None if lead is None else lead.training.reference
+        fixed = {} if reference is None else {"reference": reference}
+        settings = {**(options["settings"] or {}), **fixed}
+        own = {k: v for k, v in settings.items() if k.removeprefix("problem.") not in takes}
+        how: Any = options
         with name_in_errors(name):
+            if lead is None:
+                plan = make_plan(problem, seed=seeds[0], **(how | {"settings": settings}))
+            else:
+                plan = make_plan(lead.problem, seed=seeds[0], **(how | {"settings": own}))
+            check_engine(engine, plan.device)
+            network = list_networks(plan.model)[0]  # the networks of an ensemble are alike
             run_preflight(network, plan.problem, plan.method, plan.training.batch_size)
+        lead = leads.setdefault(id(problem), plan)
+        if lead.training.reference is not None:
+            own["reference"] = settings["reference"] = lead.training.reference
+        by_name = elsewhere and isinstance(problem, str)
+        candidates[name] = Candidate(
+            plan,
+            problem if by_name else plan.problem,
+            how | {"settings": settings if by_name else own},
+        )
+    return candidates
+
+
+def check_comparable(setting: str, problem: str | Problem) -> None:
+    """Raise if trainings with different values of a setting could not be compared."""
+    takes = list_problem_settings(problem)
+    if setting.rpartition(".")[2] in (*takes, "reference", "protocol", "data"):
+        raise ConfigurationError(
+            f"`{setting}` changes what is measured, so that trainings could not be compared: give "
+            "all of them the same value"
+        )

@@ -4,14 +4,12 @@ import dataclasses
 import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, Literal, get_args
 
-from paretocosmos.config.resolve import make_plan
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.files import write_json
 from paretocosmos.io.formatting import Grid, format_number
@@ -22,10 +20,9 @@ from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.compare import (
     Candidate,
     begin_folder,
-    check_plans,
+    check_comparable,
     check_single_process,
-    list_problem_settings,
-    name_in_errors,
+    plan_trainings,
     train_all,
 )
 from paretocosmos.training.fit import FitOptions
@@ -212,13 +209,12 @@ def sweep(
     }
     rest: FitOptions = {"device": device, "engine": engine, "callbacks": callbacks}
     with follow_progress(progress is True) as follow:
-        planned = _plan_trials(trials, options, all_seeds, by_name=workers > 0 or bool(cluster))
-        check_plans({name: candidate.plan for name, candidate in planned.items()}, engine)
+        named = {name: _name_trial(name, values) for name, (_, values) in trials.items()}
+        asked = {named[name]: (trial[0], _set(options, *trial)) for name, trial in trials.items()}
+        elsewhere = workers > 0 or cluster is not None
+        planned = plan_trainings(asked, all_seeds, engine, elsewhere=elsewhere)
         folder = begin_folder(out, "sweep", resume=resume, what="sweep")
-        candidates = {
-            name: dataclasses.replace(c, folder=folder / name, options=c.options | rest)
-            for name, c in planned.items()
-        }
+        candidates = {name: planned[named[name]].begin(folder / name, rest) for name in trials}
         bars = _follow_all(candidates, follow, progress)
         runs, failures = train_all(candidates, all_seeds, bars, workers=workers, cluster=cluster)
     values = {
@@ -265,44 +261,21 @@ def _draw_trials(
     return {f"trial-{number:0{width}}": trial for number, trial in enumerate(trials, start=1)}
 
 
-def _plan_trials(
-    trials: Mapping[str, Trial], options: FitOptions, seeds: Sequence[int], *, by_name: bool
-) -> dict[str, Candidate]:
-    """Plan every trial on data that are loaded once per problem; their folders are not chosen."""
-    loaded: dict[int, Problem] = {}
-    references: dict[int, dict[str, Any]] = {}
-    candidates: dict[str, Candidate] = {}
-    for name, (problem, values) in trials.items():
-        takes, key = list_problem_settings(problem), id(problem)
-        for setting in values:
-            _check_comparable(setting, takes)
-        how: Any = options | {k: v for k, v in values.items() if k in VARIED}
-        # a reference point that was estimated for one trial holds for all of them
-        rest = {k: v for k, v in values.items() if k not in VARIED} | references.get(key, {})
-        settings = {**(options["settings"] or {}), **rest}
-        own = {k: v for k, v in settings.items() if k.removeprefix("problem.") not in takes}
-        source = loaded.get(key, problem)
-        how["settings"] = settings if source is problem else own
-        # a setting may suit other trials
-        told = ", ".join(f"{setting}={value}" for setting, value in values.items())
-        with name_in_errors(f"{name} ({told})") if values else nullcontext():
-            plan = make_plan(source, seed=seeds[0], **how)
-        if source is problem:
-            loaded[key], reference = plan.problem, plan.training.reference
-            references[key] = {} if reference is None else {"reference": reference}
-        elsewhere = by_name and isinstance(problem, str)
-        how["settings"] = (settings if elsewhere else own) | references[key]
-        candidates[name] = Candidate(plan, Path(), problem if elsewhere else plan.problem, how)
-    return candidates
+def _name_trial(name: str, values: Mapping[str, Any]) -> str:
+    """Return a trial's name in errors, with its values: a setting may suit the other trials."""
+    listed = ", ".join(f"{setting}={value}" for setting, value in values.items())
+    return f"{name} ({listed})" if values else name
 
 
-def _check_comparable(setting: str, takes: Sequence[str]) -> None:
-    """Raise if trials with different values of a setting could not be compared."""
-    if setting.rpartition(".")[2] in (*takes, "reference", "protocol", "data"):
-        raise ConfigurationError(
-            f"`{setting}` changes what is measured, so that trials could not be compared: leave it "
-            "out of `grid`, and start a sweep for each of its values"
-        )
+def _set(options: FitOptions, problem: str | Problem, values: Mapping[str, Any]) -> FitOptions:
+    """Return the options of a trial."""
+    for setting in values:
+        check_comparable(setting, problem)
+    rest = {key: value for key, value in values.items() if key not in VARIED}
+    changed: Any = {key: value for key, value in values.items() if key in VARIED}
+    changed["settings"] = {**(options["settings"] or {}), **rest}
+    trial: FitOptions = options | changed
+    return trial
 
 
 def _follow_all(

@@ -46,7 +46,6 @@ from paretocosmos.training.progress import (
     CheckpointBudget,
     EpochSteps,
     Progress,
-    RemainingTime,
     get_unit,
 )
 from paretocosmos.training.seed_run import SeedRun
@@ -243,7 +242,6 @@ class Trainer:
         self.seed_runs, self.listeners, self.engine_option = seed_runs, listeners, engine
         self.plan = plan = seed_runs[0].plan
         self.processes = seed_runs[0].processes
-        self.remaining = RemainingTime(plan.training.epochs, plan.training.evaluate_every)
         retain_freed_memory(plan.device)  # before anything large is allocated and freed
         if plan.configuration.precision == "fp64":
             for seed_run in seed_runs:
@@ -330,15 +328,9 @@ class Trainer:
 
     def train_epoch(self, *, prepare: bool) -> None:
         """Run an epoch's steps, then validate, save and report progress."""
-        started = time.perf_counter()
         with status(f"training, epoch {self.seed_runs[0].epoch + 1}"):
             steps = self._run_steps(prepare=prepare)
-        evaluating = self._sum_evaluation_seconds()
         means, evaluations = self.epoch_end.finish_epoch(steps)
-        evaluating = self._sum_evaluation_seconds() - evaluating
-        # without the preparation, which only the first epoch has
-        seconds = time.perf_counter() - started - steps.preparing - evaluating
-        self.remaining.add(seconds, evaluating)
         if self.processes.first:
             by_seed = [
                 self._make_progress([seed_run], [mean], steps)
@@ -394,9 +386,6 @@ class Trainer:
                 stacklevel=4,
             )
 
-    def _sum_evaluation_seconds(self) -> float:
-        return float(sum(run.state.numbers["seconds_evaluating"] for run in self.seed_runs))
-
     @property
     def engine_name(self) -> str:
         """The engine that runs the steps: of stacks that differ, the one that had to fall back."""
@@ -412,6 +401,9 @@ class Trainer:
     ) -> Progress:
         lead, volumes = seed_runs[0], [seed_run.hypervolume_val for seed_run in seed_runs]
         known_volumes = [volume for volume in volumes if volume is not None]
+        # all epochs so far, without the preparation of the first
+        evaluating = sum(run.state.numbers["seconds_evaluating"] for run in self.seed_runs)
+        per_epoch = (lead.state.numbers["seconds"] + evaluating) / lead.epoch
         return Progress(
             epoch=lead.epoch,
             epochs=self.plan.training.epochs,
@@ -422,7 +414,7 @@ class Trainer:
             folder=lead.folder,
             unit=get_unit(self.plan.problem.input_shape),
             samples_per_second=len(self.source) * len(self.networks) / steps.seconds,
-            seconds_left=self.remaining.estimate(lead.epoch),
+            seconds_left=per_epoch * (self.plan.training.epochs - lead.epoch),
             memory=get_peak_memory(self.plan.device),
             waiting=steps.waited / steps.seconds,
         )

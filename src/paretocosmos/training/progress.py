@@ -1,13 +1,11 @@
 """Progress of a training: numbers after every epoch, live bars, and lines in a log."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import TaskID
 
-# Epochs and validations that the estimate of the time left is based on; few, since a machine that
-# others use too changes its speed.
-RECENT = 10
 # The fraction of a training's time that checkpoints may take, and seconds they may always take.
 CHECKPOINT_FRACTION, FREE_SECONDS = 0.05, 2.0
 
@@ -90,50 +85,6 @@ class EpochSteps(NamedTuple):
     seconds: float
     preparing: float
     waited: float
-
-
-class RemainingTime:
-    """Estimate of the time left, from the epochs and validations of this training so far.
-
-    Args:
-        epochs: epochs in all.
-        evaluate_every: epochs from one validation to the next; the last epoch always has one.
-    """
-
-    def __init__(self, epochs: int, evaluate_every: int) -> None:
-        # by epoch: the last one has a validation even out of turn
-        self._validated = [
-            epoch % evaluate_every == 0 or epoch == epochs for epoch in range(1, epochs + 1)
-        ]
-        self._epochs: deque[float] = deque(maxlen=RECENT)
-        self._validations: deque[float] = deque(maxlen=RECENT)
-
-    def add(self, seconds: float, validating: float) -> None:
-        """Add an epoch.
-
-        Args:
-            seconds: its time without validation.
-            validating: the time of its validation, 0 if it had none.
-        """
-        self._epochs.append(seconds)
-        if validating > 0:
-            self._validations.append(validating)
-
-    def estimate(self, epoch: int) -> float:
-        """Estimate the seconds from the end of an epoch to the end of the training.
-
-        The test is assumed to take as long as a validation.
-
-        >>> remaining = RemainingTime(10, 5)
-        >>> remaining.add(2.0, 0.5)
-        >>> remaining.estimate(5)
-        11.0
-        """
-        rest = self._validated[epoch:]
-        # medians: the first epoch warms up, and a busy machine has outliers
-        training = median(self._epochs) if self._epochs else 0.0
-        validating = median(self._validations) if self._validations else 0.0
-        return len(rest) * training + (sum(rest) + 1) * validating
 
 
 class CheckpointBudget:

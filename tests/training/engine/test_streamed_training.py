@@ -162,7 +162,7 @@ def test_progress_and_record_say_what_it_costs(
         assert 0 < at.waiting < 1
         assert at.memory is not None
         assert at.memory > 50 * 2**20  # torch alone
-        assert at.seconds_left > 0
+        assert (at.seconds_left > 0) == (at.epoch < 3)
     record = run.record
     assert record["samples_per_second"] == pytest.approx(3 * 141 / record["seconds_training"])
     waited = sum(at.waiting * own for at, own in zip(seen, seconds, strict=True))

@@ -17,7 +17,7 @@ from tests.processes import PATIENCE
 from paretocosmos import fit
 from paretocosmos.errors import ConfigurationError, DivergedError, RunError
 from paretocosmos.paper import Recipe, Reproduction, experiment, reproduce
-from paretocosmos.runs import list_checkpoints, load_run
+from paretocosmos.runs import load_run
 
 Write = Callable[..., Recipe]
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
@@ -252,32 +252,6 @@ def test_what_a_killed_process_left_of_a_cell_that_is_done_goes(
     go(made)
     assert {path for path in out.rglob("*") if path.is_file()} == before | {other}
     assert not (run / "checkpoint").exists()
-
-
-def test_a_cell_repeats_an_epoch_with_the_seeds_that_are_done(
-    go: Go, recipe: Write, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Killed as its stack finished, and the last checkpoint of the one that is left is damaged."""
-    made = recipe(["toy_convex"], ["linear"], seeds=(1, 2, 3), hidden=[60, 25])
-    go(made)
-    cell = made.experiments[0]
-    whole = {seed: _bytes(run) for seed, run in cell.runs(out).items()}
-    shutil.rmtree(out)
-    monkeypatch.setattr(experiment, "_remove_leftovers", lambda *given: None)
-    go(made)
-    last = cell.runs(out)[3]
-    record = json.loads((last / "run.json").read_text())
-    (last / "run.json").write_text(json.dumps(record | {"status": "training"}))
-    path = next(iter(list_checkpoints(last).values()))
-    content = bytearray(path.read_bytes())
-    content[5000] ^= 1
-    path.write_bytes(content)
-    monkeypatch.undo()
-    assert not go(made).failures
-    for seed, run in cell.runs(out).items():
-        assert json.loads((run / "run.json").read_text())["seeds_together"] == 3
-        assert _bytes(run) == whole[seed]
-        assert not (run / "checkpoint").exists()
 
 
 # ---------------------------------------------------------------- who fails alone

@@ -18,7 +18,7 @@ from sklearn.metrics import (
 from sklearn.utils.class_weight import compute_sample_weight
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning
-from paretocosmos.problems.tables import Answer, Grouping, TabularProblem, table
+from paretocosmos.problems.tables import Answer, TabularProblem, table
 
 
 def people(rows: int = 400) -> pd.DataFrame:
@@ -184,24 +184,3 @@ def test_a_column_without_a_value_is_named(tmp_path: Path) -> None:
     people().assign(empty=np.nan, blank=None).to_csv(tmp_path / "people.csv", index=False)
     with pytest.warns(DataWarning, match=r"`empty`, `blank` must have a value .*`drop`"):
         build(str(tmp_path / "people.csv"), "pay", "number", sensitive="sex")
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        7,
-        {"task": "classes"},
-        {"task": "poem", "classes": [], "mean": 0, "scale": 1},
-        {"task": "classes", "classes": ["a"], "mean": 0, "scale": 1},
-    ],
-)
-def test_a_damaged_record_is_one_sentence(damage: Any) -> None:
-    with pytest.raises(DataError, match="record of its target is damaged"):
-        Answer.from_about({"answer": damage})
-
-
-@pytest.mark.parametrize("damage", [{"places": [0, 7]}, {"cells": 3}, {"attributes": [{}]}])
-def test_damaged_groups_are_one_sentence(damage: Any) -> None:
-    fine = Grouping.fit(people(), ["sex"]).to_dict()
-    with pytest.raises(DataError, match="record of its groups is damaged"):
-        Grouping.from_dict(fine | damage)

@@ -133,21 +133,11 @@ def test_a_record_that_names_something_else_imports_and_builds_nothing(
         load_run(folder).problem()
 
 
-@pytest.mark.parametrize(
-    ("kind", "settings", "says"),
-    [
-        ("mean_squared_error", {"target": "nothing"}, "damaged.*`first` reads 'nothing'.*second"),
-        ("demographic_parity", {"sensitive": "nothing"}, "damaged.*`first` reads 'nothing'"),
-        ("demographic_parity", {"groups": 200_000_000}, "cannot rebuild"),
-    ],
-)
-def test_objectives_that_do_not_belong_to_the_problem_are_refused(
-    kind: str, settings: dict[str, Any], says: str, trained: Trained
-) -> None:
+def test_objectives_too_large_to_build_are_refused(trained: Trained) -> None:
     folder = trained(load_problem("toy_convex"))
-    specs = [{"name": kind, "settings": {"name": name} | settings} for name in ("first", "second")]
-    _changed(folder, objective_specs=specs)
-    with pytest.raises(RunError, match=says):
+    huge = {"name": "demographic_parity", "settings": {"groups": 200_000_000}}
+    _changed(folder, objective_specs=[huge, huge])
+    with pytest.raises(RunError, match="cannot rebuild"):
         load_run(folder).problem()
 
 

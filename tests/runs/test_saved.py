@@ -154,35 +154,6 @@ def test_a_stack_goes_back_together_where_one_seed_is_damaged(tmp_path: Path) ->
         assert results(run.folder) == results(tmp_path / "whole" / run.folder.name)
 
 
-def test_a_stack_killed_as_it_finished_repeats_an_epoch_as_a_whole(tmp_path: Path) -> None:
-    """Two seeds are finished, the third is not and its last checkpoint is damaged."""
-    given: dict[str, Any] = {"seeds": (1, 2, 3), "settings": SETTINGS | {"hidden": (60, 25)}}
-    _go(tmp_path / "whole", **given)
-    cut = tmp_path / "cut"
-    shutil.copytree(tmp_path / "whole", cut)
-    record = json.loads((cut / "seed-3" / "run.json").read_text())
-    (cut / "seed-3" / "run.json").write_text(json.dumps(record | {"status": "training"}))
-    path = checkpoint_path(cut / "seed-3", 4)
-    path.write_bytes(_flip(path.read_bytes(), 5000))
-    with pytest.warns(CheckpointWarning, match=r"seed-3.*epoch 3"):
-        runs = _go(cut, resume=True, **given)
-    assert isinstance(runs, list)
-    assert [run.record["seeds_together"] for run in runs] == [3, 3, 3]
-    for run in runs:
-        assert results(run.folder) == results(tmp_path / "whole" / run.folder.name)
-    # where the other two trained by themselves, or hold no checkpoints, they stay as they are
-    shutil.rmtree(cut / "seed-1" / "checkpoint")
-    (cut / "seed-3" / "run.json").write_text(json.dumps(record | {"status": "training"}))
-    path.write_bytes(_flip(path.read_bytes(), 5000))
-    before = (cut / "seed-1" / "run.json").read_bytes(), (cut / "seed-2" / "run.json").read_bytes()
-    with pytest.warns(CheckpointWarning, match=r"seed-3.*epoch 3"):
-        _go(cut, resume=True, **given)
-    assert (
-        (cut / "seed-1" / "run.json").read_bytes(),
-        (cut / "seed-2" / "run.json").read_bytes(),
-    ) == before
-
-
 def test_the_beginning_is_made_anew_where_it_is_damaged(tmp_path: Path) -> None:
     """Killed as the second of two seeds was about to save its first epoch."""
     given: dict[str, Any] = {"seeds": (1, 2)}

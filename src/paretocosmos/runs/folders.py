@@ -4,7 +4,6 @@ import dataclasses
 import json
 import re
 import reprlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -16,7 +15,6 @@ from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.io.files import hash_json, lock_folder, path_exists, user_path
 from paretocosmos.runs.checkpoint import (
     clean_run_folder,
-    find_flaw,
     group_by_epoch,
     list_checkpoints,
 )
@@ -256,17 +254,6 @@ def claim_runs(
     pending = _select_unfinished(jobs, processes)
     if not stacked or not pending:
         return [[job] for job in pending]
-    # seeds that train together must stay together: a smaller stack rounds differently
-    mates = _find_stack_mates(pending)
-    for _, folder in mates:
-        locks.enter_context(lock_folder(folder))
-    if mates:
-        order = [plan.seed for plan, _ in jobs]
-        # in the order of the call if it names all seeds: another order rounds differently
-        asked = all(plan.seed in order for plan, _ in mates)
-        pending = sorted(
-            [*pending, *mates], key=lambda job: order.index(job[0].seed) if asked else job[0].seed
-        )
     groups = group_by_epoch([folder for _, folder in pending])
     return [[pending[index] for index in group] for group in groups]
 
@@ -293,39 +280,3 @@ def _lock_folders(locks: ExitStack, jobs: list[Job], pending: list[Job]) -> None
             # where another process holds the lock, that one cleans up
             with suppress(RunError), lock_folder(folder):
                 clean_run_folder(folder)
-
-
-def _find_stack_mates(pending: list[Job]) -> list[Job]:
-    """Return the finished runs that have to train once more with pending ones: hardly ever any.
-
-    A stack finishes one seed after the other. If it was killed meanwhile, and the last checkpoint
-    of a pending seed is damaged, an epoch has to be repeated, and only the same stack repeats it
-    bit for bit. The others lie beside, whether or not the caller asks for their seeds again.
-    """
-    last = pending[0][0].training.epochs
-    paths = [list_checkpoints(folder).get(last) for _, folder in pending]
-    if None in paths or not any(path and find_flaw(path, last) for path in paths):
-        return []
-    candidates: list[tuple[Job, int]] = []
-    for plan, folder in _list_sibling_seeds(pending):
-        with suppress(RunError):  # one that is damaged, or has other settings, was not in the stack
-            record = load_record(folder)
-            refuse_other(folder, record, plan)
-            if record["status"] == "finished" and last in list_checkpoints(folder):
-                candidates.append(((plan, folder), record["seeds_together"]))
-    counts = Counter(size for _, size in candidates)
-    # the size of the stack tells whether exactly these runs made it up
-    return [job for job, size in candidates if size == len(pending) + counts[size]]
-
-
-def _list_sibling_seeds(pending: list[Job]) -> Iterator[Job]:
-    """Yield the other seeds whose folders lie beside those of pending seeds."""
-    plan, folder = pending[0]
-    if folder.name != f"seed-{plan.seed}":
-        return
-    folders = {folder for _, folder in pending}
-    for path in folder.parent.glob("seed-*/run.json"):
-        # the limits of a 64-bit seed: other names are somebody else's folders
-        number = re.fullmatch(r"seed-(\d{1,19})", path.parent.name)
-        if number and path.parent not in folders and int(number[1]) < 2**63:
-            yield plan.for_seed(int(number[1])), path.parent

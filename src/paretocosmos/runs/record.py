@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from paretocosmos import registry
@@ -27,13 +26,12 @@ from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
-from paretocosmos.problems import Problem, hash_answers, load_problem, shares_of
+from paretocosmos.problems import Problem, hash_answers, load_problem
 from paretocosmos.problems.tables import Table, TabularProblem
 from paretocosmos.registry import Spec
 from paretocosmos.runs.checkpoint import save_tensors
 from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.runs.stored_names import drop_removed_settings, rename_record
-from paretocosmos.types import Outputs
 
 # To be raised when the previous version could not read a run folder of this one.
 FORMAT = 3
@@ -352,34 +350,11 @@ def _restore_objectives(
             objectives = tuple(rebuild_objective(spec) for spec in specs)
             rebuilt = dataclasses.replace(problem, objectives=objectives)
             if not find_objective_differences(record, rebuilt):
-                _check_names(folder, rebuilt)
                 return rebuilt
     raise RunError(
         f"`{folder}` was trained on `{name}` with objectives that its folder cannot "
         f"rebuild ({'; '.join(differences)}): pass the problem as `load_run(..., problem=problem)`"
     )
-
-
-def _check_names(folder: Path, problem: Problem) -> None:
-    """Raise if objectives of a record name an output or a target that the problem lacks."""
-    widths = problem.outputs
-    # on two samples, since what is missing shows on any
-    for objectives, few in shares_of(problem, 2):
-        if isinstance(widths, int):
-            outputs: Outputs = torch.zeros(len(few), widths)
-        else:
-            outputs = {head: torch.zeros(len(few), width) for head, width in widths.items()}
-        for objective in objectives:
-            try:
-                objective.loss(outputs, few.targets)
-            except LookupError as error:
-                raise RunError(
-                    f"`{folder / 'run.json'}` is damaged: its objective `{objective.name}` reads "
-                    f"{error}, which `{problem.name}` does not have (its targets are "
-                    f"{', '.join(few.targets)}): restore the original file"
-                ) from error
-            except (RuntimeError, TypeError, ValueError):
-                pass  # two samples may lack a group, which the whole data has
 
 
 def rebuild_objective(spec: Spec) -> Objective:

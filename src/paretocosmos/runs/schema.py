@@ -1,4 +1,4 @@
-"""Schemas of `run.json` and of a checkpoint's header.
+"""The schema of `run.json`.
 
 The part of `run.json` that records settings is derived from `Configuration`, which declares them.
 """
@@ -18,7 +18,6 @@ from paretocosmos.io.schema import FILES, MOST, NETWORKS
 from paretocosmos.io.schema.models import (
     ByName,
     Count,
-    FrontFile,
     Large,
     Model,
     NonEmpty,
@@ -226,52 +225,3 @@ class _Record(Model):
 
 RecordFile = create_model("RecordFile", __base__=_Record, **derive_fields(Configuration))
 """The record of a finished run."""
-
-
-def check_checkpoint(numbers: object, file: Path) -> None:
-    """Raise if a training cannot continue from the numbers of a checkpoint.
-
-    Args:
-        numbers: content of the header.
-        file: its path, for the message.
-    """
-    check_content(
-        CheckpointFile,
-        numbers,
-        lambda mistake: RunError(f"`{file}` is damaged: {mistake}; train again in another folder"),
-    )
-
-
-class _Validation(Model):
-    epoch: Large
-    hypervolume_val: float | None
-    values: NonEmpty[NonEmpty[Number | None]]
-    losses: ByName[float]
-    seconds_training: Number
-
-
-class _Selected(Model):
-    epoch: Large
-    quality: float
-    seconds_training: Number
-    front_val: FrontFile
-
-
-class CheckpointFile(Model):
-    """Counters and times, every evaluation, and what was selected of each network.
-
-    `run` is a hash of the settings and the data of the run that wrote it.
-
-    The losses of an epoch are `unjudged` until it is validated.
-    """
-
-    run: str
-    epoch: Large
-    seconds: Number
-    seconds_preparing: Number
-    seconds_evaluating: Number
-    seconds_waiting: Number
-    seeds_together: Count
-    evaluations: Some[_Validation]
-    selected: NonEmpty[_Selected | None]
-    unjudged: ByName[float] | None = None

@@ -205,10 +205,7 @@ class SeedRun:
         checkpoint = list_checkpoints(self.folder).get(epoch)
         # a damaged checkpoint of epoch 0 can be written again; later ones were checked when chosen
         if checkpoint is not None and (epoch > 0 or find_flaw(checkpoint, epoch) is None):
-            from paretocosmos.runs.schema import check_checkpoint
-
             load_checkpoint(checkpoint, self.state)
-            check_checkpoint(self.state.numbers, checkpoint)
             return
         record, first = self.folder / "run.json", checkpoint_path(self.folder, 0)
         existed = record.exists()

@@ -25,7 +25,7 @@ from paretocosmos.io.formatting import sanitize
 from paretocosmos.paper import SavedStatus, parse_recipe, read_saved_status
 from paretocosmos.pareto import Front
 from paretocosmos.problems.tables import Table
-from paretocosmos.runs.schema import check_checkpoint, check_record
+from paretocosmos.runs.schema import check_record
 
 RESULTS = Path(__file__).parents[3] / "results"
 FILE = Path("file")
@@ -53,22 +53,6 @@ def toml(value: Any) -> str:
 def _read_toml(content: dict[str, Any]) -> object:
     lines = (f"{json.dumps(key)} = {toml(value)}\n" for key, value in content.items())
     return parse_recipe("mine.toml", "".join(lines))
-
-
-def _checkpoint(front: dict[str, Any]) -> dict[str, Any]:
-    times = dict.fromkeys(("seconds", "seconds_preparing", "seconds_evaluating"), 1.5)
-    said = {"epoch": 2, "seconds_training": 1.5}
-    judged = {"hypervolume_val": 1.5, "values": front["values"], "losses": {"first": 0.5}}
-    selected = {"quality": 1.5, "front_val": front}
-    return {
-        "run": "0" * 64,
-        "epoch": 2,
-        **times,
-        "seconds_waiting": 0.5,
-        "seeds_together": 1,
-        "evaluations": [said | judged],
-        "selected": [said | selected, None],
-    }
 
 
 @pytest.fixture(scope="module")
@@ -105,16 +89,10 @@ def kinds(toy: Path) -> dict[str, Kind]:
             ConfigurationError,
             frozenset({"vary", "epochs"}),  # which settings take as text, too
         ),
-        "checkpoint": Kind(
-            _checkpoint(front),
-            lambda c: check_checkpoint(c, FILE),
-            RunError,
-            frozenset({"provenance"}),
-        ),
     }
 
 
-KINDS = ("record", "front", "table", "recipe", "checkpoint")
+KINDS = ("record", "front", "table", "recipe")
 
 
 @pytest.mark.parametrize("kind", KINDS)

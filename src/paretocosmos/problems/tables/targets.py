@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, final, get_args
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Task = Literal["binary", "classes", "number"]
-TASKS: tuple[Task, ...] = get_args(Task)
 DECISION = "decision"
 """The name in files of the predicted class, numbered from 0, beside its probabilities."""
 
@@ -134,17 +133,7 @@ class Answer:
         # a run on two classes and groups records only their names, outside `answer`
         if record is None:
             return cls()
-        try:
-            classes = tuple(str(label) for label in record["classes"])
-            answer = cls(record["task"], classes, float(record["mean"]), float(record["scale"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(
-                f"the run's record of its target is damaged ({error!r}): train again"
-            ) from error
-        # `>` between booleans: `classes` needs two names or more
-        if answer.task not in TASKS or (answer.task == "classes") > (len(classes) > 1):
-            raise DataError(f"the run's record of its target is damaged ({answer}): train again")
-        return answer
+        return cls(**record | {"classes": tuple(record["classes"])})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers, ready for JSON."""

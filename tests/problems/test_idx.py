@@ -76,3 +76,9 @@ def test_as_many_labels_as_images(tmp_path: Path) -> None:
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nothing` .*No such file"):
         read_pair(tmp_path / "nothing", tmp_path / "nothing")
+
+
+def test_a_small_file_that_unpacks_to_a_large_one(tmp_path: Path) -> None:
+    packed = gzip.compress(bytes(1 << 24), 1) * 17
+    with pytest.raises(DataError, match="more than 268,435,456 bytes, unpacked"):
+        read_pair(*write(tmp_path, packed, idx(LABELS)))

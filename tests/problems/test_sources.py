@@ -1,6 +1,5 @@
 """Where the raw files are looked for, and the download, from a server on this machine."""
 
-import contextlib
 import gzip
 import hashlib
 import socket
@@ -12,11 +11,9 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.external import Remote, fetch, hash_content
 from paretocosmos.io.files import get_cache_folder, list_data_folders
 from paretocosmos.problems.images import (
     FASHION_MNIST,
@@ -25,6 +22,7 @@ from paretocosmos.problems.images import (
     Source,
     download_source,
     find_files,
+    read_unpacked,
 )
 
 RAW = Path(__file__).parents[3] / "shared" / "data"
@@ -45,7 +43,6 @@ class Server(ThreadingHTTPServer):
         self.files: dict[str, bytes] = {}
         self.asked: list[str] = []
         self.cut: set[str] = set()
-        self.endless: set[str] = set()
         self.url = f"http://127.0.0.1:{self.server_port}/"
 
 
@@ -56,13 +53,6 @@ class Handler(BaseHTTPRequestHandler):
         name = self.path.removeprefix("/")
         self.server.asked.append(name)
         content = self.server.files.get(name)
-        if name in self.server.endless:
-            self.send_response(200)
-            self.end_headers()
-            with contextlib.suppress(ConnectionError):
-                while True:
-                    self.wfile.write(bytes(1 << 16))
-            return
         if content is None:
             self.send_error(404)
             return
@@ -189,10 +179,10 @@ class TestDownload:
             bad = {"sum": gzip.compress(b"other"), "no gzip": b"<html>", "torn gzip": torn}
             server.files[name] = bad[wrong]
         reason = {
-            "sum": "should have the sha256 .*, found .* in [0-9]+ bytes",
-            "no gzip": "Not a gzipped file",
+            "sum": "should have the sha256 .*, found",
+            "no gzip": "should have the sha256 .*, found",
             "torn gzip": "end-of-stream",
-            "cut": "was lost after [0-9]+ of [0-9]+ bytes",
+            "cut": "end-of-stream",
             "absent": "HTTP Error 404",
             "nobody": "refused",
         }[wrong]
@@ -215,30 +205,11 @@ class TestDownload:
         with pytest.raises(DataError, match=r"\$PARETOCOSMOS_DATA \(`/mine`\).*Not a directory"):
             download_source(source)
 
-    def test_any_file(self, server: Server, tmp_path: Path) -> None:
-        server.files["faces.zip"] = content = np.random.default_rng(0).bytes(3_000_000)
-        remote = Remote(f"{server.url}faces.zip", hashlib.sha256(content).hexdigest(), 3_000_000)
-        fetch(remote, tmp_path / "deep" / "faces.zip")
-        assert (tmp_path / "deep" / "faces.zip").read_bytes() == content
-
-    def test_no_more_than_expected(self, server: Server, tmp_path: Path) -> None:
-        remote = Remote(f"{server.url}a", "0" * 64, 1000)
-        server.endless.add("a")
-        with pytest.raises(DataError, match="goes on after 1,000 bytes"):
-            fetch(remote, tmp_path / "a")
-        assert list(tmp_path.iterdir()) == []
-
-    def test_a_small_file_that_unpacks_to_a_large_one(self, server: Server, tmp_path: Path) -> None:
-        server.files["a"] = gzip.compress(bytes(5_000_000))
-        remote = Remote(f"{server.url}a", "0" * 64, 1_000_000, unpacked=True)
-        with pytest.raises(DataError, match="unpacks to more than 1,000,000 bytes"):
-            fetch(remote, tmp_path / "a")
-        assert list(tmp_path.iterdir()) == []
-
 
 @pytest.mark.skipif(not RAW.is_dir(), reason="the raw files are not here")
 @pytest.mark.parametrize("source", [MNIST, FASHION_MNIST])
 def test_checksums_of_the_real_files(source: Source) -> None:
     files, absent = find_files([RAW / name for name in source.below])
     assert not absent
-    assert source.sha256 == tuple(hash_content(files[file], unpacked=True) for file in FILES)
+    contents = [read_unpacked(files[file]) for file in FILES]
+    assert source.sha256 == tuple(hashlib.sha256(content).hexdigest() for content in contents)

@@ -21,6 +21,7 @@ from paretocosmos.problems.images.files import (
     find_files,
     read_idx,
     read_pair,
+    read_unpacked,
 )
 from paretocosmos.problems.images.problem import (
     HEADS,

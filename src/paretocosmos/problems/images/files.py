@@ -1,9 +1,15 @@
 """The idx files of MNIST and Fashion-MNIST: where they are, downloading, and reading."""
 
+import gzip
+import hashlib
+import http.client
 import math
 import os
+import urllib.error
+import urllib.request
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -12,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from paretocosmos.errors import DataError
-from paretocosmos.io.external import Remote, fetch, read_unpacked
-from paretocosmos.io.files import VARIABLE, get_cache_folder
+from paretocosmos.io.files import VARIABLE, get_cache_folder, make_temporary_path, one_line
+from paretocosmos.io.progress import progress_bar
 
 # The names under which MNIST was published, and Fashion-MNIST after it.
 FILES = (
@@ -22,9 +28,14 @@ FILES = (
     "t10k-images-idx3-ubyte",
     "t10k-labels-idx1-ubyte",
 )
-# Bytes of each, unpacked, of both sources: 60,000 and 10,000 of 28 x 28, and their heads.
-SIZES = dict(zip(FILES, (47_040_016, 60_008, 7_840_016, 10_008), strict=True))
 Files = Mapping[str, Path]
+
+# Limit in bytes of an unpacked file, five times the largest: a few kilobytes can be terabytes.
+LARGEST = 1 << 28
+CHUNK = 1 << 20
+TIMEOUT = 30  # seconds without a byte; not for the whole file
+# The first two bytes of every gzipped file.
+GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -101,9 +112,7 @@ def download_source(source: Source) -> Files:
             continue
         files[file] = folder / f"{file}.gz"
         try:
-            size = SIZES[file]
-            # the checksum is of the content, since mirrors pack it anew
-            fetch(Remote(f"{source.url}{file}.gz", sha256, size, unpacked=True), files[file])
+            _download(f"{source.url}{file}.gz", sha256, files[file])
         except DataError as error:
             named = os.environ.get(VARIABLE)
             variable = f"${VARIABLE} (`{named}`)" if named else f"${VARIABLE} (not set)"
@@ -113,6 +122,46 @@ def download_source(source: Source) -> Files:
                 "name their folder with `data`"
             ) from error
     return files
+
+
+def _download(url: str, sha256: str, path: Path) -> None:
+    """Download to a temporary name, check the content, then rename."""
+    temporary = make_temporary_path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            urllib.request.urlopen(url, timeout=TIMEOUT) as answer,
+            temporary.open("xb") as stream,  # exclusively: a link is not followed
+            progress_bar(path.name, answer.length, of_bytes=True) as advance,
+        ):
+            while chunk := answer.read(CHUNK):
+                stream.write(chunk)
+                advance(len(chunk))
+        # of the content, since mirrors pack it anew
+        digest = hashlib.sha256(read_unpacked(temporary)).hexdigest()
+        if digest != sha256:
+            raise DataError(f"`{url}` should have the sha256 {sha256}, found {digest}")
+        temporary.replace(path)
+    except (OSError, EOFError, zlib.error, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it holds the connection
+        reason = one_line(error) or type(error).__name__
+        raise DataError(f"`{url}` cannot be downloaded to `{path}`: {reason}") from error
+    finally:
+        with suppress(OSError):  # a folder that cannot be written holds nothing to remove
+            temporary.unlink(missing_ok=True)
+
+
+def read_unpacked(path: Path) -> bytes:
+    """Read all of a file, plain or gzipped, up to a limit."""
+    with path.open("rb") as plain:
+        # by content, not by name: browsers unpack a download and keep its .gz
+        packed = plain.read(len(GZIP)) == GZIP
+        plain.seek(0)
+        content = (gzip.GzipFile(fileobj=plain) if packed else plain).read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise DataError(f"`{path}` has more than {LARGEST:,} bytes, unpacked: {WAY_OUT}")
+    return content
 
 
 Bytes = npt.NDArray[np.uint8]

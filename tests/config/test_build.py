@@ -13,19 +13,16 @@ import torch
 from tests.small import plan_of
 from torch import nn
 
-from paretocosmos import evaluate, fit, registry
+from paretocosmos import fit, registry
 from paretocosmos.config import Plan, get_pairs
-from paretocosmos.errors import DivergedError, EngineWarning
 from paretocosmos.methods import Separate
 from paretocosmos.nn.conditioning import PerRayEnsemble, list_networks
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import even_rays
 from paretocosmos.pareto.metrics import hypervolume
-from paretocosmos.problems import Problem, Split, load_problem
+from paretocosmos.problems import Problem, Split
 from paretocosmos.runs import Run, find_newest_checkpoint, load_tensors
 from paretocosmos.training import fit as training
-from paretocosmos.training import network_stack
-from paretocosmos.training.engine import Engine, choose_engine
 from paretocosmos.training.loop import Trainer
 from paretocosmos.training.seed_run import SeedRun
 from paretocosmos.types import Batch
@@ -257,39 +254,6 @@ def frozen(input_shape: tuple[int, ...], outputs: int) -> nn.Sequential:
     return nn.Sequential(layers[0], nn.Tanh(), layers[1], nn.Tanh(), layers[2])
 
 
-@pytest.mark.parametrize("method", ["pareto_mtl", "single_task", "mgda", "linear", "phn_ls"])
-def test_networks_with_a_frozen_layer_keep_each_its_own(
-    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Seeds and networks, in one call and each by a training of its own."""
-    sizes = _stacks(monkeypatch)
-    given: dict[str, Any] = {"epochs": 3, "precision": "fp64", "device": "cpu", "engine": "eager"}
-    given |= {"method": method, "backbone": f"{__name__}:frozen"}
-    given["settings"] = {"batch_size": 128, "evaluate_every": 3, "rays": 4}
-    together = fit("toy_convex", preset="paper", seeds=(1, 2), out=tmp_path / "together", **given)
-    assert set(sizes) == {1}
-    seen = []
-    for run in together:
-        seed = run.record["seed"]
-        _near(
-            run,
-            fit("toy_convex", preset="paper", seed=seed, out=tmp_path / f"alone-{seed}", **given),
-        )
-        fresh = _plan(method, seed, backbone=given["backbone"], settings=given["settings"]).model
-        for begun, network in zip(list_networks(fresh), list_networks(run.model), strict=True):
-            before, after = dict(begun.named_parameters()), dict(network.named_parameters())
-            (name,) = (n for n, p in after.items() if not p.requires_grad and p.ndim > 1)
-            assert torch.equal(after[name], before[name].double())
-            seen.append(after[name].flatten())
-    count = 2 * (_networks(method, 2) if method in SINGLE else 1)
-    assert len(torch.unique(torch.stack(seen), dim=0)) == count
-    # its front is that of its own weights
-    problem = load_problem("toy_convex")
-    for run in together:
-        found = evaluate(run.model, problem, rays=torch.tensor(run.front.rays))
-        np.testing.assert_array_equal(found.values, run.front.values)
-
-
 def _drawn(method: str, seed: int, tmp_path: Path) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Two epochs of every network's order and rays."""
     seed_run = SeedRun(_plan(method, seed), tmp_path / "never")
@@ -317,92 +281,10 @@ def test_networks_begin_differently_and_see_the_data_in_another_order(tmp_path: 
 # ---------------------------------------------------------------- who of several failed
 
 
-def test_the_network_that_diverges_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inside = SeedRun.check_divergence
-
-    def spoil(self: SeedRun, losses: torch.Tensor) -> None:
-        losses = losses.clone()
-        losses[1, -1, 0] = float("nan")
-        inside(self, losses)
-
-    monkeypatch.setattr(SeedRun, "check_divergence", spoil)
-    for method, which in (("pareto_mtl", " of network 5"), ("single_task", " of network 2")):
-        with pytest.raises(DivergedError, match=f"`first`{which}.*nan.*step 2.*epoch 1"):
-            _go(tmp_path / method, "toy_convex", method)
-    with pytest.raises(DivergedError, match=r"`first`.*nan.*step 2"):  # it has no other
-        _go(tmp_path / "mgda", "toy_convex", "mgda")
-
-
-@dataclass
-class Aside:
-    """An engine that had to step aside."""
-
-    inner: Engine
-    name: str = "eager"
-    failure: str | None = "the step cannot be captured (so it says)"
-
-    def prepare(self, order: torch.Tensor, rays: torch.Tensor) -> None:
-        self.inner.prepare(order, rays)
-
-    def epoch(self, order: torch.Tensor, rays: torch.Tensor) -> torch.Tensor:
-        return self.inner.epoch(order, rays)
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("place", [0, 2], ids=["the first", "the last"])
-def test_one_network_that_cannot_be_captured_is_told_of(
-    place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[Engine] = []
-
-    def choose_aside(*given: Any, **named: Any) -> Engine:
-        made.append(choose_engine(*given, **named))
-        return Aside(made[-1]) if len(made) == place + 1 else made[-1]
-
-    given: dict[str, Any] = {"engine": "traced", "epochs": 1}
-    given["settings"] = SETTINGS | {"networks": 3}
-    expected = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", **given)
-    monkeypatch.setattr(network_stack, "choose_engine", choose_aside)
-    monkeypatch.setattr(training, "_should_stack", lambda plan, _: False)
-    told: list[str] = []
-    with pytest.warns(EngineWarning, match="captured .* eager") as caught:
-        run = _go(
-            tmp_path / "run",
-            "toy_convex",
-            "pareto_mtl",
-            progress=lambda at: told.append(at.engine),
-            **given,
-        )
-    assert (len(made), len(caught)) == (3, 1)
-    assert run.record["engine"] == "eager: the step cannot be captured (so it says)"
-    assert told == ["eager"]
-    np.testing.assert_allclose(run.front.values, expected.front.values, rtol=1e-3)
-
-
 # ---------------------------------------------------------------- images
 
 
 # ---------------------------------------------------------------- out of memory
-
-
-def test_networks_too_many_for_the_memory_train_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = _go(tmp_path / "whole", "toy_convex", "pareto_mtl", precision="fp64")
-    inside, sizes = Trainer.train_epoch, []
-
-    def epoch(self: Trainer, *, prepare: bool) -> None:
-        sizes.append(self.stacks[0].networks)
-        if self.stacks[0].networks > 1 and self.seed_runs[0].epoch == 2:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
-        inside(self, prepare=prepare)
-
-    monkeypatch.setattr(Trainer, "train_epoch", epoch)
-    cut = _go(tmp_path / "cut", "toy_convex", "pareto_mtl", precision="fp64")
-    assert sizes == [5, 5, 5, 1, 1]  # from where it stopped, a stack of one each
-    _near(whole, cut)
 
 
 @pytest.mark.parametrize(

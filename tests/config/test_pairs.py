@@ -86,19 +86,6 @@ def test_a_name_of_the_papers_is_a_method_and_a_conditioning(name: str, kind: ty
     assert apart.configuration == plan.configuration
 
 
-def test_the_papers_settings_come_by_that_name() -> None:
-    settings = {"copies": 1}
-    for method, conditioning in (("phn_ls", None), ("linear", "hypernet")):
-        plan = plan_of("multi_digits", method=method, conditioning=conditioning, settings=settings)
-        assert plan.configuration.backbone is not None
-        assert plan.configuration.backbone.settings == {"kernel": 9, "rectified": False}
-        assert plan.method == Linear(alpha=0.2)
-        assert plan.training.learning_rate == 1e-3
-    plain = plan_of("multi_digits", method="linear", settings=settings)
-    assert plain.configuration.backbone is not None
-    assert plain.configuration.backbone.settings == {"kernel": 5, "rectified": True}
-
-
 def test_the_papers_names_have_settings_of_their_own_on_any_problem() -> None:
     for problem in ("toy_convex", load_problem("toy_convex"), _two_tasks()):
         role: dict[str, Any] = {"backbone": Plainly()} if isinstance(problem, TwoTasks) else {}

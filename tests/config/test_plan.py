@@ -261,19 +261,6 @@ def test_a_configuration_is_plain_json_whatever_it_holds() -> None:
     assert plain["training"]["milestones"] == [3]
 
 
-def test_a_batch_larger_than_the_data_is_fine_unless_asked_for() -> None:
-    assert plan_of(points()).training.batch_size == 256  # of 60 samples
-    assert plan_of(points(), settings={"batch_size": 60}).training.batch_size == 60
-
-
-@pytest.mark.parametrize("precision", ["tf32", "fp32", "bf16", "fp64"])
-def test_every_precision_is_recorded(precision: str) -> None:
-    plan = plan_of(precision=precision)
-    assert plan.configuration.precision == precision
-    assert plan.configuration.to_dict()["precision"] == precision
-    assert next(plan.model.parameters()).dtype == torch.float32  # drawn as in any other
-
-
 def test_another_seed_is_the_same_plan_with_other_weights() -> None:
     plan = plan_of(settings={"hidden": "5"})
     for seed in (1, 2, 7):

@@ -168,16 +168,6 @@ def test_a_network_for_one_ray_has_one_ray_in_a_batch() -> None:
     assert plan.configuration.conditioning.name == "none"
 
 
-def test_what_is_compared_is_trained_by_the_same_recipe() -> None:
-    recipes = [
-        dataclasses.replace(_plan(method=method).training, rays_per_batch=1, scale_losses=False)
-        for method in ("linear", "cosmos", "separate", "pareto_mtl", "phn_ls")
-    ]
-    assert recipes == [recipes[0]] * len(recipes)
-    # COSMOS divides losses by their sizes itself
-    assert [_plan(method=m).training.scale_losses for m in ("linear", "cosmos")] == [True, False]
-
-
 def test_a_batch_size_that_is_no_number_is_refused_as_one() -> None:
     with pytest.raises(ConfigurationError, match=r"`batch_size`.*many"):
         _plan(settings={"batch_size": "many"})

@@ -147,14 +147,6 @@ def test_the_papers_settings_for_images(problem: str, penalty: float) -> None:
     assert get_paper_settings(problem, "linear") == images
 
 
-@pytest.mark.parametrize(
-    "problem", ["adult", "compas", "default_credit", "multi_mnist", "multi_digits"]
-)
-def test_the_papers_settings_are_settings_that_exist(problem: str) -> None:
-    known = get_paper_settings(problem, "cosmos")
-    assert sum(map(len, split_settings(known, OWNERS).values())) == len(known)
-
-
 def test_the_paper_names_networks_where_they_are_not_those_for_the_shape() -> None:
     for problem in ("celeba", "celeba_easy", "celeba_ten"):  # by name, and by the one it is like
         assert get_paper_network(problem) == {"backbone": "efficientnet"}

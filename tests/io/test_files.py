@@ -16,7 +16,6 @@ from paretocosmos.io.files import (
     read_json,
     remove_leftovers,
     replace_file,
-    to_json_value,
     write_bytes,
     write_json,
 )
@@ -225,9 +224,3 @@ def test_a_place_that_the_system_refuses_is_one_sentence(tmp_path: Path) -> None
         path_exists(tmp_path / ("n" * 300))
     assert path_exists(tmp_path / "file")
     assert not path_exists(tmp_path / "other")
-
-
-def test_json_values_are_what_json_can_say() -> None:
-    value = {1: (0.5, float("nan")), "text": None, "more": [True, {3}]}
-    said = to_json_value(value, lambda other: type(other).__name__)
-    assert said == {"1": [0.5, "float"], "text": None, "more": [True, "set"]}

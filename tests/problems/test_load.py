@@ -107,18 +107,6 @@ def test_a_problem_of_ones_own() -> None:
 
 
 class TestRefusals:
-    def test_unknown_problem(self) -> None:
-        with pytest.raises(ConfigurationError, match=r"`adlut`.*`adult"):
-            load_problem("adlut")
-
-    def test_unknown_setting(self) -> None:
-        with pytest.raises(ConfigurationError, match="`adult` `fairnes`"):
-            load_problem("adult", settings={"fairnes": "deo"})
-
-    def test_unknown_protocol(self) -> None:
-        with pytest.raises(ConfigurationError, match="unknown protocol `papre`"):
-            load_problem("adult", protocol="papre")
-
     def test_a_value_of_the_wrong_kind(self, csv: Path) -> None:
         with pytest.raises(ConfigurationError, match=r"`split_seed`.*int, found 'x'"):
             load_problem(
@@ -132,17 +120,9 @@ class TestRefusals:
         with pytest.raises(ConfigurationError, match="needs `data` and `target`"):
             load_problem("table")
 
-    def test_every_mistake_at_once(self, csv: Path) -> None:
-        with pytest.raises(ConfigurationError, match=r"`tagret`.*`target`.*`table` nee"):
-            load_problem(str(csv), settings={"tagret": "paid"})
-
     def test_two_files(self, csv: Path) -> None:
         with pytest.raises(ConfigurationError, match="`data` is `other` too"):
             load_problem(str(csv), data="other")
-
-    def test_data_for_a_toy(self) -> None:
-        with pytest.raises(ConfigurationError, match="`toy_convex` has no `data`"):
-            load_problem("toy_convex", data="x")
 
 
 @pytest.mark.system

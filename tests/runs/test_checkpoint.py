@@ -60,61 +60,6 @@ def _moving(seed: int, width: int = 4, steps: int = 0) -> Moving:
     return moving
 
 
-@pytest.mark.parametrize("steps", [0, 3])
-def test_it_goes_on_as_if_nothing_had_happened(tmp_path: Path, steps: int) -> None:
-    path = tmp_path / "last.safetensors"
-    whole = _moving(1, steps=steps)
-    save_checkpoint(path, whole.at)
-    whole.go_on(4)
-    expected = whole.everything()
-
-    other = _moving(2, steps=1)  # wherever it was before
-    load_checkpoint(path, other.at)
-    assert other.at.numbers == {"epoch": steps}
-    other.go_on(4)
-    for one, two in zip(expected, other.everything(), strict=True):
-        assert torch.equal(one, two)
-    assert other.at.numbers == whole.at.numbers
-
-
-def test_saving_does_not_touch_what_it_saves(tmp_path: Path) -> None:
-    moving = _moving(1, steps=2)
-    before = [value.clone() for value in moving.everything()]
-    save_checkpoint(tmp_path / "a", moving.at)
-    assert all(torch.equal(a, b) for a, b in zip(before, moving.everything(), strict=True))
-
-
-def test_one_seed_of_a_stack_is_saved_as_if_it_were_alone(tmp_path: Path) -> None:
-    alone = {"w": torch.randn(2, 3)}
-    stack = {"w": torch.stack([torch.zeros(2, 3), alone["w"].clone(), torch.ones(2, 3)])}
-    both = (
-        Optimizer(alone, UpdateRule("adam", 0.0)),
-        Optimizer(stack, UpdateRule("adam", 0.0), stacked=True),
-    )
-    for step in range(3):
-        gradient = torch.randn(2, 3, generator=torch.Generator().manual_seed(step))
-        for adam, given in zip(both, (gradient, torch.stack([gradient] * 3)), strict=True):
-            adam.set_rates([0.1])
-            adam.update({"w": given})
-    for adam, place in ((both[0], 0), (both[1], 1)):
-        at = TrainingState(nn.Linear(1, 1), adam.state(place), torch.Generator(), {})
-        save_checkpoint(tmp_path / f"{place}", at)
-    found = [
-        {k: v for k, v in load_tensors(tmp_path / f"{place}")[0].items() if "optimiser" in k}
-        for place in (0, 1)
-    ]
-    assert set(found[0]) == {f"optimiser.{m}" for m in ("w.exp_avg", "w.exp_avg_sq", "step")}
-    for name, value in found[0].items():
-        torch.testing.assert_close(found[1][name], value)
-    # and is loaded into its own place, whatever the layout in memory
-    at = TrainingState(nn.Linear(1, 1), both[1].state(2), torch.Generator(), {})
-    load_checkpoint(tmp_path / "1", TrainingState(at.model, at.optimiser, at.generator, {}))
-    torch.testing.assert_close(both[1].state(2)["w.exp_avg"], both[0].state()["w.exp_avg"])
-    other = Optimizer({"w": torch.zeros(3, 2)}, UpdateRule("adam", 0.0)).state()
-    with pytest.raises(RunError, match=r"not fit .*w\.exp_avg"):
-        load_checkpoint(tmp_path / "1", TrainingState(at.model, other, at.generator, {}))
-
-
 def test_a_layout_in_memory_is_neither_saved_nor_lost(tmp_path: Path) -> None:
     plain = nn.Conv2d(2, 3, 5)
     turned = nn.Conv2d(2, 3, 5).to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -18,7 +18,7 @@ from paretocosmos.nn.conditioning import Unconditioned, list_networks
 from paretocosmos.pareto import Front
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
-from paretocosmos.runs import FORMAT, Run, find_newest_checkpoint, load_run, load_tensors
+from paretocosmos.runs import Run, find_newest_checkpoint, load_run, load_tensors
 from paretocosmos.training.fit import fit
 
 SETTINGS: dict[str, Any] = {"batch_size": 128, "evaluate_every": 2, "rays": 3}
@@ -76,34 +76,6 @@ def test_what_each_network_remembers_is_in_the_checkpoint(tmp_path: Path) -> Non
     # four steps of an epoch, unless a batch was in the cone before
     assert all(1 <= saved[f"method.{k}.steps_searching"] <= 4 for k in range(5))
     assert numbers["selected"] == [None] * 5  # before the first validation
-
-
-@pytest.mark.parametrize("method", ["cosmos", "pareto_mtl"])
-def test_a_folder_begun_by_an_older_version_is_not_continued(method: str, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    with pytest.raises(InterruptedError):
-        _go(folder, method, progress=stop_at(1))
-    record = json.loads((folder / "run.json").read_text())
-    assert record["format"] == FORMAT
-    record |= {"format": 1, "version": "0.1"}
-    (folder / "run.json").write_text(json.dumps(record))
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    with pytest.raises(RunError, match=r"another version \(0\.1\)"):
-        _go(folder, method, resume=True)
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-
-
-def test_a_finished_folder_of_an_older_version_is_neither_read_nor_continued(
-    tmp_path: Path,
-) -> None:
-    run = _go(tmp_path / "run", "cosmos")
-    record = json.loads((run.folder / "run.json").read_text())
-    (run.folder / "run.json").write_text(json.dumps(record | {"format": FORMAT - 1}))
-    says = r"another version .* does not read"
-    with pytest.raises(RunError, match=says):
-        load_run(run.folder)
-    with pytest.raises(RunError, match=says):
-        _go(run.folder, "cosmos", resume=True)
 
 
 # ---------------------------------------------------------------- read back

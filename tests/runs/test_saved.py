@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from faults.kills import inflict
 from tests.resumed import results, stop_at
 
 from paretocosmos.errors import CheckpointWarning, RunError
@@ -56,15 +55,6 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # ---------------------------------------------------------------- killed
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("kind", ["one seed", "a stack of seeds"])
-def test_killed_at_write_points(tmp_path: Path, kind: str) -> None:
-    made = inflict(10, seed=1, folder=tmp_path, only=kind)
-    assert made.broken == []
-    assert made.answered["the same bits"] == 10
-    assert made.done[f"{kind}: killed, then a checkpoint damaged"] > 0
 
 
 # ---------------------------------------------------------------- damaged

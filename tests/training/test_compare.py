@@ -195,21 +195,6 @@ def test_a_comparisons_folder_is_no_run(done: Comparison) -> None:
         load_run(done.folder / "cosmos")
 
 
-def test_folders_that_are_taken(done: Comparison, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="exists; choose another `out`, or continue"):
-        compare("toy_convex", ["cosmos"], preset="paper", out=done.folder, **SMALL)
-    run = done.runs["cosmos"][0].folder
-    with pytest.raises(RunError, match="folder of one run, not of a comparison"):
-        compare("toy_convex", ["cosmos"], preset="paper", out=run, resume=True, **SMALL)
-    (tmp_path / "file").touch()
-    with pytest.raises(RunError, match="is a file"):
-        compare(
-            "toy_convex", ["cosmos"], preset="paper", out=tmp_path / "file", resume=True, **SMALL
-        )
-    with pytest.raises(RunError, match="choose another"):
-        compare("toy_convex", ["cosmos"], preset="paper", out=tmp_path / ("a" * 300), **SMALL)
-
-
 def test_a_method_that_diverges_does_not_stop_the_others(tmp_path: Path) -> None:
     settings = HIDDEN | {"linear.learning_rate": "1e30"}
     methods = ["linear", "uniform"]

@@ -1,6 +1,5 @@
 """Trainings under the default preset: the same bits, stacks, engines, patience and units."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,11 @@ import pandas as pd
 import pytest
 import torch
 from tests.resumed import results, stop_at
-from torch import Tensor
 
 from paretocosmos import fit
-from paretocosmos.objectives import MeanSquaredError
-from paretocosmos.problems import Problem, load_problem
+from paretocosmos.problems import Problem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs import Run, find_newest_checkpoint, load_tensors
-from paretocosmos.types import Outputs, Targets
 
 SEEDS = (1, 2, 3)
 SETTINGS: dict[str, Any] = {"hidden": (8,), "evaluate_every": 2, "rays": 9}
@@ -119,41 +115,6 @@ def test_patience_ends_early_in_a_stack_as_alone(table: TabularProblem, tmp_path
 
 
 # ---------------------------------------------------------------- what it promises
-
-
-class ScaledError(MeanSquaredError):
-    """The same in another unit."""
-
-    def __init__(self, factor: float, *, name: str) -> None:
-        super().__init__(name=name, target=name)
-        self.factor = factor
-
-    def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        return self.factor * super().loss(outputs, targets)
-
-
-@pytest.mark.parametrize("factor", [1000.0, 0.001])
-def test_a_front_is_the_same_in_any_unit(tmp_path: Path, factor: float) -> None:
-    usual = load_problem("toy_convex")
-    other = dataclasses.replace(
-        usual,
-        objectives=(usual.objectives[0], ScaledError(factor, name="second")),
-        reference=(2.0, 2.0 * factor),
-        spec=None,
-    )
-    given: dict[str, Any] = {"epochs": 12, "precision": "fp64"}
-    (one,) = _go(tmp_path / "one", usual, **given)
-    (two,) = _go(tmp_path / "two", other, **given)
-    back = two.front.values / [1, factor]
-    np.testing.assert_allclose(back, one.front.values, rtol=1e-4, atol=1e-6)
-    assert np.ptp(one.front.values, axis=0).min() > 0.05  # a front, not a point
-    # without scales the preference would mean something else
-    plain = given | {"settings": SETTINGS | {"normalise": False}}
-    values = [
-        _go(tmp_path / f"plain-{at}", problem, **plain)[0].front.values / [1, unit]
-        for at, (problem, unit) in enumerate([(usual, 1), (other, factor)])
-    ]
-    assert np.abs(values[0] - values[1]).max() > 0.05
 
 
 def test_the_convex_front_is_found_from_corner_to_corner(tmp_path: Path) -> None:

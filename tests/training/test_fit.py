@@ -6,13 +6,10 @@ import inspect
 import json
 import random
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, get_type_hints
-from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -22,7 +19,6 @@ from torch import Tensor, nn
 
 from paretocosmos import evaluate
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
-from paretocosmos.evaluation import evaluate as evaluation
 from paretocosmos.objectives import MeanSquaredError as Squared
 from paretocosmos.pareto import cosmos_loss, sample_rays
 from paretocosmos.pareto.metrics import hypervolume
@@ -30,19 +26,10 @@ from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.functions import ToyProblem
 from paretocosmos.problems.images import ImageProblem, Pixels
 from paretocosmos.runs import Run, find_newest_checkpoint, list_validation_fronts, load_tensors
-from paretocosmos.training import network_stack
-from paretocosmos.training.engine import (
-    CudaGraphEngine,
-    EagerEngine,
-    Engine,
-    TracedStep,
-    TrainState,
-    cuda_graph,
-)
 from paretocosmos.training.fit import FitOptions, fit
 from paretocosmos.training.loop import Trainer
 from paretocosmos.training.progress import Progress
-from paretocosmos.types import Batch, Inputs, Outputs, Targets, first
+from paretocosmos.types import Batch, Outputs, Targets, first
 
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
 # Enough to converge on a toy in a second, and rays in all directions.
@@ -294,35 +281,6 @@ def test_images_train_as_in_the_textbook_loop(
         torch.testing.assert_close(found[name], expected, rtol=0, atol=1e-8)
 
 
-def test_images_stay_bytes(
-    train: Callable[..., Run], digits: ImageProblem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inside, trainers, sizes = Trainer.run, [], []
-    prepare = ImageProblem.prepare
-
-    def spied(self: Trainer) -> list[Run]:
-        trainers.append(self)
-        return inside(self)
-
-    def counted(self: ImageProblem, inputs: Inputs, dtype: torch.dtype) -> Inputs:
-        assert first(inputs).dtype == torch.uint8
-        sizes.append(len(first(inputs)))
-        return prepare(self, inputs, dtype)
-
-    monkeypatch.setattr(Trainer, "run", spied)
-    monkeypatch.setattr(ImageProblem, "prepare", counted)
-    monkeypatch.setattr(evaluation, "CHUNK_IMAGES", 5 * 24 * 24 * 20)
-    train(digits, epochs=1, settings=IMAGES, engine="eager")
-    (trainer,) = trainers
-    ((_, val),) = trainer.epoch_end.val
-    for batch in (trainer.source.batch_at(torch.arange(7)), *val):
-        assert first(batch.inputs).dtype == torch.uint8
-        assert {target.dtype for target in batch.targets.values()} == {torch.int64}
-    assert trainer.source is trainer.stacks[0].state.source
-    assert max(sizes) == 40  # never more than a batch
-    assert sizes.count(40) >= 4
-
-
 # ---------------------------------------------------------------- precisions
 
 
@@ -364,13 +322,6 @@ def test_half_precision_trains_nearly_the_same(train: Callable[..., Run], engine
     assert half.hypervolume == pytest.approx(single.hypervolume, rel=0.02)
 
 
-def test_a_cpu_knows_no_tf32(train: Callable[..., Run]) -> None:
-    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    assert _bytes(train(precision="tf32")) == _bytes(train(precision="fp32"))
-    after = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    assert after == before
-
-
 # ---------------------------------------------------------------- engines that step aside
 
 
@@ -386,61 +337,6 @@ def test_without_a_compiler_training_goes_on(
     assert [warning.category for warning in told].count(EngineWarning) == 1
     assert str(run.record["engine"]).startswith("eager: the step cannot be compiled (")
     assert _bytes(run) == _bytes(train(engine="eager"))
-
-
-@pytest.mark.parametrize("seeds", [None, (1, 2)])
-def test_what_cannot_be_captured_trains_the_same(
-    train: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, seeds: tuple[int, ...] | None
-) -> None:
-    def refuse(*given: object) -> None:
-        raise RuntimeError("operation not permitted when stream is capturing")
-
-    def on_a_cpu(engine: str, work: TrainState, model: nn.Module, **rest: Any) -> Engine:
-        work.step = TracedStep(work.step, model, "traced")
-        return CudaGraphEngine(work)
-
-    expected = train(engine="eager", seeds=seeds, settings={"hidden": (8,)})
-    cuda = MagicMock(OutOfMemoryError=torch.cuda.OutOfMemoryError)  # streams, pools and the like
-    monkeypatch.setattr(cuda_graph, "torch", SimpleNamespace(**{**vars(torch), "cuda": cuda}))
-    monkeypatch.setattr(cuda_graph, "CapturedSteps", refuse)
-    monkeypatch.setattr(network_stack, "choose_engine", on_a_cpu)
-    with pytest.warns(EngineWarning, match="captured .* traced") as told:
-        found = train(seeds=seeds, settings={"hidden": (8,)})
-    assert len(told) == 1
-    pairs = zip(found, expected, strict=True) if seeds else [(found, expected)]  # type: ignore[call-overload]
-    for one, two in pairs:
-        assert _bytes(one) == _bytes(two)
-        says = "traced: the step cannot be captured (RuntimeError: operation not permitted"
-        assert str(one.record["engine"]).startswith(says)
-
-
-def test_preparing_is_not_counted_as_training(
-    train: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now, prepare = 0.0, EagerEngine.prepare
-
-    def tick() -> float:
-        nonlocal now
-        now += 0.001
-        return now
-
-    def take_an_hour(*args: Any) -> None:
-        nonlocal now
-        now += 3600
-        prepare(*args)
-
-    monkeypatch.setattr(time, "perf_counter", tick)
-    monkeypatch.setattr(EagerEngine, "prepare", take_an_hour)
-    record = train(engine="eager").record
-    assert record["seconds_preparing"] >= 3600
-    assert 0 < record["seconds_training"] < 3600
-
-
-def test_seconds_are_those_of_the_whole_training(train: Callable[..., Run]) -> None:
-    for run in (train(engine="eager"), train(engine="traced")):
-        assert run.record["seconds_evaluating"] > 0
-        assert run.record["seconds_to_selected"] <= run.record["seconds_training"]
-        assert run.record["seeds_together"] == 1
 
 
 # ---------------------------------------------------------------- what it leaves alone

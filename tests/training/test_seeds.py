@@ -163,12 +163,6 @@ def test_groups_milestones_and_decay_are_stacked_too(tmp_path: Path, method: str
     _near(runs, _alone(tmp_path / "alone", **given))
 
 
-def test_in_single_precision_they_differ_by_rounding(tmp_path: Path) -> None:
-    runs, alone = _go(tmp_path / "together"), _alone(tmp_path / "alone")
-    for one, two in zip(runs, alone, strict=True):
-        np.testing.assert_allclose(one.front.values, two.front.values, rtol=1e-3, atol=1e-4)
-
-
 def _layers(*between: nn.Module) -> nn.Module:
     torch.manual_seed(5)
     return nn.Sequential(nn.Linear(4, 8), *between, nn.ReLU(), nn.Linear(8, 2))
@@ -192,14 +186,6 @@ def test_what_does_not_stack_runs_one_after_another(tmp_path: Path, kind: str) -
     assert {run.record["seeds_together"] for run in runs} == {1}
     assert [epoch for epoch, _ in seen] == [1, 2, 3, 4] * 3
     assert len({_bytes(run)[0] for run in runs}) == 3
-
-
-def test_a_backbone_of_torchs_own_layers_is_stacked(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"backbone": _layers(), "precision": "fp64"}
-    given["settings"] = {"batch_size": 200, "rays_per_batch": 4}
-    runs = _go(tmp_path / "together", **given)
-    assert {run.record["seeds_together"] for run in runs} == {3}
-    _near(runs, _alone(tmp_path / "alone", **given))
 
 
 @pytest.mark.parametrize(
@@ -273,25 +259,6 @@ def test_a_stack_cut_short_goes_on_as_if_it_had_not_been(tmp_path: Path, epoch: 
     assert [_bytes(run) for run in runs] == [_bytes(run) for run in whole]
 
 
-def test_one_after_another_cut_short(tmp_path: Path) -> None:
-    given = APART["dropout"]() | {"settings": {}}
-    whole = _go(tmp_path / "whole", **given)
-    left = [6]  # in the midst of the second seed
-
-    def stop(at: Progress) -> None:
-        left[0] -= 1
-        if not left[0]:
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        _go(tmp_path / "cut", progress=stop, **given)
-    assert [folder.name for folder in sorted((tmp_path / "cut").iterdir())] == ["seed-1", "seed-2"]
-    seen: list[int] = []
-    runs = _go(tmp_path / "cut", resume=True, progress=lambda at: seen.append(at.epoch), **given)
-    assert seen == [3, 4, 1, 2, 3, 4]
-    assert [_bytes(run) for run in runs] == [_bytes(run) for run in whole]
-
-
 def test_seeds_that_stand_at_different_epochs_finish_right(tmp_path: Path) -> None:
     """A kill between two checkpoints leaves seeds apart; one folder may be lost altogether."""
     given: dict[str, Any] = {"precision": "fp64", "seeds": (1, 2, 3, 4)}
@@ -314,31 +281,6 @@ def test_seeds_that_stand_at_different_epochs_finish_right(tmp_path: Path) -> No
     _near(runs, whole)
     # seeds 1 and 4 hold epoch 2, seeds 2 and 3 the beginning
     assert [run.record["seeds_together"] for run in runs] == [2, 2, 2, 2]
-
-
-def test_finished_seeds_are_not_trained_again(tmp_path: Path) -> None:
-    whole = _go(tmp_path / "whole", precision="fp64")
-    first = _go(tmp_path / "cut", seeds=(2,), precision="fp64")
-    files = [path for path in first[0].folder.rglob("*") if path.is_file()]
-    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
-    seen: list[Progress] = []
-    runs = _go(tmp_path / "cut", resume=True, precision="fp64", progress=seen.append)
-    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files} == before
-    assert [run.record["seeds_together"] for run in runs] == [2, 1, 2]
-    _near(runs, whole)
-    seen.clear()
-    again = _go(tmp_path / "cut", resume=True, precision="fp64", progress=seen.append)
-    assert seen == []
-    assert [run.record for run in again] == [run.record for run in runs]
-
-
-@pytest.mark.usefixtures("pages")
-def test_a_page_half_written_is_written_again(tmp_path: Path) -> None:
-    _go(tmp_path, epochs=1)
-    half = (tmp_path / "report.html").rename(tmp_path / ".report.html.0a1b2c3d4e5f.tmp")
-    _go(tmp_path, epochs=1, resume=True)  # there is nothing left to train
-    assert (tmp_path / "report.html").exists()
-    assert not half.exists()
 
 
 def test_a_stack_with_other_settings_is_not_resumed(tmp_path: Path) -> None:
@@ -404,17 +346,6 @@ def test_a_computer_without_memory_is_one_sentence(
                 _go(tmp_path / f"{number}", seeds=None)
 
 
-def test_another_mistake_of_torch_is_told_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run(_: Trainer) -> None:
-        raise RuntimeError("mat1 and mat2")
-
-    monkeypatch.setattr(Trainer, "run", run)
-    with pytest.raises(RuntimeError, match="mat1"):
-        _go(tmp_path / "run", seeds=None)
-
-
 def test_too_many_for_the_memory_are_trained_in_smaller_stacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -432,39 +363,6 @@ def test_too_many_for_the_memory_are_trained_in_smaller_stacks(
     assert tried == [[1, 2, 3, 4, 5], [1, 2], [3, 4, 5], [3], [4, 5]]
     assert [run.record["seeds_together"] for run in runs] == [2, 2, 1, 2, 2]
     _near(runs, whole)
-
-
-@pytest.mark.parametrize(
-    ("where", "turn"),
-    [
-        ("train_epoch", 3),
-        ("validate", 1),
-        ("validate", 2),
-        ("validate", 3),
-        ("save", 6),
-        ("finish", 2),
-    ],
-)
-def test_memory_may_run_out_at_any_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, turn: int
-) -> None:
-    given: dict[str, Any] = {"seeds": (1, 2, 3, 4), "precision": "fp64"}
-    whole, left = _go(tmp_path / "whole", **given), [turn]
-    owner: Any = Trainer if where == "train_epoch" else SeedRun
-    inside = getattr(owner, where)
-
-    def fail_once(*given: Any, **named: Any) -> Any:
-        left[0] -= 1
-        if left[0] == 0:
-            _full()
-        return inside(*given, **named)
-
-    monkeypatch.setattr(owner, where, fail_once)
-    seen: list[int] = []
-    runs = _go(tmp_path / "cut", progress=lambda at: seen.append(at.epoch), **given)
-    _near(runs, whole)
-    if where == "train_epoch":
-        assert seen == [1, 2, 3, 4, 3, 4]  # two halves, from where they stopped
 
 
 def test_a_single_network_too_large_is_one_sentence(

@@ -191,32 +191,6 @@ def test_a_streamed_training_is_a_resident_one(
     _near(*runs, atol=1e-8)
 
 
-def test_in_single_precision_too(both: Both, digits: ImageProblem) -> None:
-    one, two = both(digits, engine="captured", precision="fp32")
-    losses = [
-        np.array([list(at["losses"].values()) for at in run.record["evaluations"]])
-        for run in (one, two)
-    ]
-    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-3)
-
-
-@pytest.mark.parametrize("rays_per_batch", [1, 2])
-def test_streamed_seeds_train_together(
-    both: Both, digits: ImageProblem, rays_per_batch: int
-) -> None:
-    settings = SETTINGS | {"rays_per_batch": rays_per_batch}
-    given: dict[str, Any] = {"settings": settings, "precision": "fp64", "seeds": (1, 2, 3)}
-    for one, two in zip(*both(digits, engine="captured", **given), strict=True):
-        assert two.record["seeds_together"] == 3
-        assert two.record["engine"] == "captured"
-        _near(one, two, atol=1e-8)
-
-
-def test_floats_are_streamed_and_become_doubles(both: Both) -> None:
-    settings = {"batch_size": 100, "rays_per_batch": 4, "rays": 5}
-    _near(*both("toy_convex", settings=settings, engine="captured", precision="fp64"), atol=1e-8)
-
-
 def test_what_waits_says_so(
     monkeypatch: pytest.MonkeyPatch, streams: None, tmp_path: Path, digits: ImageProblem
 ) -> None:

@@ -10,7 +10,6 @@ from paretocosmos.training.engine import (
     HypernetGradients,
     HypernetWithFeatures,
     LossGradients,
-    has_hypernet_gradients,
 )
 
 SAMPLES, WIDTH = 12, 6
@@ -61,28 +60,3 @@ def test_with_several_seeds(groups: int) -> None:
     losses, *emission = torch.vmap(lambda *given: told(models[0], *given))(leaves, inputs, rays)
     every = LossGradients(losses, leaves, (), stacked=True)
     check(HypernetGradients(losses, leaves, HypernetOutput(*emission)), every, losses.detach())
-
-
-def test_without_inner_products_it_is_one_backward_pass() -> None:
-    model = hypernet(2)
-    leaves = {n: p.detach().clone().requires_grad_() for n, p in model.named_parameters()}
-    given = torch.randn(4, 3).double(), torch.rand(1, 2).double()
-    losses, *emission = told(model, leaves, *given)
-    found = HypernetGradients(losses, leaves, HypernetOutput(*emission)).weighted(
-        torch.tensor([[2.0, -1.0]]).double()
-    )
-    again, *_ = told(model, leaves, *given)
-    (2 * again[0, 0] - again[0, 1]).backward()
-    for name, leaf in leaves.items():
-        torch.testing.assert_close(found[name], leaf.grad, rtol=1e-12, atol=1e-15)
-
-
-def test_only_where_one_layer_emits_all() -> None:
-    assert has_hypernet_gradients(hypernet(2), ())
-    assert not has_hypernet_gradients(
-        hypernet(2), ("backbone.2",)
-    )  # a Gram matrix without some of them
-    assert not has_hypernet_gradients(
-        Hypernet(nn.Linear(30, 4), 2, chunk=40), ()
-    )  # own weights beside
-    assert not has_hypernet_gradients(nn.Linear(2, 2), ())

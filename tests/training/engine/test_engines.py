@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Cosmos, Gram, State
 from paretocosmos.nn.backbones import Mlp
 from paretocosmos.nn.conditioning import Concat
@@ -29,7 +28,6 @@ from paretocosmos.training.engine import (
     TracedStep,
     TrainState,
     UpdateRule,
-    check_engine,
     choose_engine,
     cuda_graph,
     make_step,
@@ -179,19 +177,6 @@ def test_auto_records_what_is_known_and_worth_it(traceable: bool, steps: int, na
     assert choose_engine("auto", _work(model), model, traceable=traceable, steps=steps).name == name
 
 
-def test_an_unknown_engine_and_one_for_another_device_are_refused() -> None:
-    model = _plain()
-    with pytest.raises(ConfigurationError, match=r"`trace`.*`traced`"):
-        choose_engine("trace", _work(model), model, traceable=True, steps=1)
-    says = "`engine` captured needs a CUDA device, found `cpu`: use traced"
-    with pytest.raises(ConfigurationError, match=says):
-        choose_engine("captured", _work(model), model, traceable=True, steps=1)
-    for engine in ENGINES:
-        check_engine(engine, torch.device("cuda"))
-        if engine != "captured":
-            check_engine(engine, torch.device("cpu"))
-
-
 # ---------------------------------------------------------------- one and the same epoch
 
 
@@ -323,14 +308,6 @@ def test_captured_epochs_are_those_of_single_steps(
     assert Replayed.made == made <= 3  # none is captured while training
     assert engine.failure is None
     assert engine.name == "captured, eager"
-
-
-def test_the_name_says_what_was_captured(no_cuda: pytest.MonkeyPatch) -> None:
-    model = _plain()
-    work = _work(model)
-    engine = _made("captured", model, work)
-    engine.prepare(*_drawn(work))
-    assert engine.name == "captured"
 
 
 @pytest.mark.parametrize("make", [_plain, _stateful])

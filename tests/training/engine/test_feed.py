@@ -100,40 +100,6 @@ def test_batches_are_the_samples_of_their_indices(make: Make, lead: tuple[int, .
     assert feed.device == CPU
 
 
-@FEEDS
-def test_pieces_may_grow_and_shrink(make: Make) -> None:
-    data = _data()
-    feed = make(data)
-    for sizes in ([3], [20, 1], [2, 7], []):
-        pieces = [torch.randint(0, SAMPLES, (size,)) for size in sizes]
-        for given, index in zip(collect_handles(feed, pieces), pieces, strict=True):
-            _same(_named(feed.batch_at(given)), _by_hand(data, index))
-
-
-@FEEDS
-def test_one_tensor_goes_in_and_comes_out(make: Make) -> None:
-    inputs = torch.randint(0, 255, (SAMPLES, 2, 2), dtype=torch.uint8)
-    feed = make(Batch(inputs, {"y": torch.arange(SAMPLES)}))
-    index = torch.tensor([4, 0, 4])
-    (given,) = collect_handles(feed, [index])
-    batch = feed.batch_at(given)
-    assert isinstance(batch.inputs, Tensor)
-    assert torch.equal(batch.inputs, inputs[index])
-    assert torch.equal(batch.targets["y"], index)
-
-
-def test_streamed_floats_get_the_type_asked_for() -> None:
-    data = Batch(torch.randn(9, 2).half(), {"y": torch.randn(9), "n": torch.arange(9)})
-    feed = Streamed(data, CPU, torch.float64)
-    (given,) = collect_handles(feed, [torch.tensor([8, 1])])
-    batch = feed.batch_at(given)
-    assert isinstance(batch.inputs, Tensor)
-    assert isinstance(data.inputs, Tensor)
-    assert torch.equal(batch.inputs, data.inputs[[8, 1]].double())
-    assert torch.equal(batch.targets["y"], data.targets["y"][[8, 1]].double())
-    assert batch.targets["n"].tolist() == [8, 1]
-
-
 @pytest.mark.parametrize(("large", "kind"), [(False, InMemory), (True, Streamed)])
 def test_what_does_not_fit_is_streamed(
     monkeypatch: pytest.MonkeyPatch, large: bool, kind: type
@@ -261,12 +227,6 @@ def test_batches_that_are_ready_are_not_waited_for(handover: Handover) -> None:
     assert feed.waited == 1
 
 
-def test_what_lies_on_the_device_is_not_waited_for() -> None:
-    feed = InMemory(_data())
-    collect_handles(feed, torch.arange(SAMPLES).split(5))
-    assert feed.waited == 0
-
-
 # ---------------------------------------------------------------- however it ends
 
 
@@ -293,11 +253,6 @@ def test_what_goes_wrong_in_the_thread_is_one_sentence(
     assert len(collect_handles(feed, torch.arange(SAMPLES).split(5))) == 10
 
 
-def test_an_index_beyond_the_samples_is_refused() -> None:
-    with pytest.raises(DataError, match="in the background"):
-        collect_handles(_streamed(_data()), [torch.tensor([SAMPLES])])
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ArithmeticError])
 @pytest.mark.parametrize("at", [0, 4])
 def test_no_thread_outlives_an_error_in_the_training(
@@ -314,9 +269,3 @@ def test_no_thread_outlives_an_error_in_the_training(
                 raise error
     assert _feeders() == []
     assert fills.count < SAMPLES // 2
-
-
-def test_a_run_that_is_never_begun_starts_no_thread() -> None:
-    feed = _streamed(_data())
-    with closing(feed.run(torch.arange(SAMPLES).split(2))):
-        assert _feeders() == []

@@ -90,15 +90,6 @@ def test_ten_targets_of_one_output_are_one_call(together: Calls, groups: int, co
     torch.testing.assert_close(two, found[:, :2])
 
 
-@pytest.mark.parametrize("groups", [1, 3])
-def test_heads_that_share_a_target_are_alike_too(together: Calls, groups: int) -> None:
-    outputs, targets = _outputs(2), {"label": torch.randn(B, 2, dtype=DOUBLE)}
-    objectives: list[Objective] = [MeanSquaredError(name=head, output=head) for head in HEADS]
-    found = compute_group_losses(objectives, outputs, targets, groups)
-    assert together.count == 1
-    torch.testing.assert_close(found, _loop(objectives, outputs, targets, groups))
-
-
 @pytest.mark.parametrize("groups", [1, 2])
 def test_settings_are_those_of_all(together: Calls, groups: int) -> None:
     outputs = _outputs()
@@ -156,16 +147,6 @@ def test_what_is_not_alike_is_computed_apart(together: Calls, kind: str, groups:
     found = compute_group_losses(objectives, outputs, targets, groups)
     assert together.count == 0
     torch.testing.assert_close(found, _loop(objectives, outputs, targets, groups))
-
-
-def test_a_network_without_heads_and_a_single_objective(together: Calls) -> None:
-    outputs, targets = torch.randn(B, 2, dtype=DOUBLE), {"label": torch.randn(B, 2, dtype=DOUBLE)}
-    objectives: list[Objective] = [MeanSquaredError(name="a"), MeanSquaredError(name="b")]
-    found = compute_group_losses(objectives, outputs, targets, 2)
-    torch.testing.assert_close(found, _loop(objectives, outputs, targets, 2))
-    alone = compute_group_losses(_heads()[:1], _outputs(CLASSES), _different("")[2], 2)
-    assert alone.shape == (2, 1)
-    assert together.count == 0
 
 
 def test_heads_are_split_into_groups_too() -> None:

@@ -63,16 +63,6 @@ def test_it_is_the_optimisers_own_step(weight_decay: float) -> None:
         torch.testing.assert_close(one, two, rtol=1e-5, atol=1e-6)
 
 
-def test_the_order_of_the_gradients_does_not_matter() -> None:
-    one, two = _start(1), _start(1)
-    for parameters, turned in ((one, False), (two, True)):
-        adam = Optimizer(parameters, UpdateRule("adam", 0.0))
-        adam.set_rates([0.1])
-        given = _gradients(1, 0)
-        adam.update(dict(reversed(given.items())) if turned else given)
-    assert all(torch.equal(one[name], two[name]) for name in one)
-
-
 def _stacked(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     return {name: torch.stack([part[name] for part in parts]) for name in parts[0]}
 
@@ -90,34 +80,6 @@ def test_a_loaded_state_goes_on() -> None:
     for one in (adam, other):
         one.update({"p": torch.tensor([1.0, -2.0, 0.5])})
     assert torch.equal(parameters["p"], twin["p"])
-
-
-def test_the_state_of_one_seed_is_a_view_of_its_own() -> None:
-    stack = _stacked([_start(1), _start(2)])
-    adam = Optimizer(stack, UpdateRule("adam", 0.0), stacked=True)
-    moments = [{n: v for n, v in adam.state(at).items() if n != "step"} for at in (0, 1)]
-    for value in moments[1].values():
-        value.fill_(7.0)
-    for at, expected in ((0, 0.0), (1, 7.0)):
-        again = {name: adam.state(at)[name] for name in moments[at]}
-        assert all(bool((value == expected).all()) for value in again.values())
-    for name, shape in SHAPES.items():
-        assert moments[0][f"{name}.exp_avg"].shape == shape
-    assert adam.state(0)["step"] is adam.state(1)["step"]  # which all seeds share
-
-
-def test_everything_that_a_step_changes_is_named() -> None:
-    parameters = _start(1)
-    adam = Optimizer(parameters, UpdateRule("adam", 0.0))
-    before = [tensor.clone() for tensor in adam.tensors()]
-    adam.set_rates([0.1])
-    adam.update(_gradients(1, 0))
-    assert len(before) == 3 * len(SHAPES) + 2
-    changed = [not torch.equal(a, b) for a, b in zip(before, adam.tensors(), strict=True)]
-    assert all(changed[:-1])  # the last is the step within an epoch, of a rate that changes
-    for tensor, value in zip(adam.tensors(), before, strict=True):  # and can be put back
-        tensor.copy_(value)
-    assert _equal(parameters, _start(1))
 
 
 def _equal(one: Mapping[str, Tensor], two: Mapping[str, Tensor]) -> bool:

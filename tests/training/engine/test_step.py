@@ -108,30 +108,6 @@ def test_gradients_are_those_of_the_mean_scalar_over_groups(
     assert not result.gradients["unused"].any()
 
 
-@pytest.mark.parametrize("groups", [1, 4])
-def test_gram_holds_the_inner_products_of_the_gradients(groups: int, batch: Batch) -> None:
-    model, rays = Joined(), _rays(groups)
-    parameters = dict(model.named_parameters())
-    step = make_step(model, OBJECTIVES, Watching())
-    state = step(parameters, batch, rays, {"steps": torch.zeros(())}).state
-    for group in range(groups):
-        losses = _by_hand(model, batch, rays, group)
-        rows = [
-            torch.cat(
-                [
-                    part.flatten()
-                    for part in torch.autograd.grad(
-                        loss, list(parameters.values()), retain_graph=True, materialize_grads=True
-                    )
-                ]
-            )
-            for loss in losses
-        ]
-        for i in range(J):
-            for j in range(J):
-                torch.testing.assert_close(state["gram"][group, i, j], rows[i].dot(rows[j]))
-
-
 def test_a_step_changes_nothing_it_was_given(batch: Batch) -> None:
     model, rays = Joined(), _rays(1)
     parameters = dict(model.named_parameters())
@@ -141,16 +117,6 @@ def test_a_step_changes_nothing_it_was_given(batch: Batch) -> None:
     assert all(torch.equal(parameters[name], value) for name, value in before.items())
     assert not result.losses.requires_grad
     assert not any(gradient.requires_grad for gradient in result.gradients.values())
-
-
-def test_parameters_that_are_left_out_stay_frozen(batch: Batch) -> None:
-    model = Joined()
-    parameters = {"net.2.weight": model.get_parameter("net.2.weight")}
-    step = make_step(model, OBJECTIVES, Cosmos())
-    every = step(dict(model.named_parameters()), batch, _rays(1), {})
-    torch.manual_seed(0)
-    assert set(step(parameters, batch, _rays(1), {}).gradients) == {"net.2.weight"}
-    assert set(every.gradients) == set(dict(model.named_parameters()))
 
 
 # ---------------------------------------------------------------- several seeds at once
@@ -268,17 +234,6 @@ def test_half_precision_runs_the_network_and_nothing_else() -> None:
         assert all(gradient.dtype == torch.float32 for gradient in result.gradients.values())
     apart = (results[0].losses - results[1].losses).abs().max()
     assert 0 < apart < 0.05  # eight bits
-
-
-def test_kept_inputs_are_prepared_inside_the_step() -> None:
-    model, batch = _lenet(1), _classes(IMAGE, 1)
-    parameters = dict(model.named_parameters())
-    result = _with_heads(model, Cosmos(), IMAGE)(parameters, batch, _two_rays(), {})
-    objectives = [CrossEntropy(name=head, output=head, target=head) for head in HEADS]
-    assert isinstance(batch.inputs, Tensor)
-    ready = Batch(batch.inputs.float() / 255, batch.targets)
-    expected = make_step(model, objectives, Cosmos())(parameters, ready, _two_rays(), {})
-    torch.testing.assert_close(result.losses, expected.losses)
 
 
 # ---------------------------------------------------------------- micro-batches

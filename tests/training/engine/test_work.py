@@ -71,19 +71,6 @@ def test_an_epoch_is_cut_into_batches(
         assert one[0].shape[-1] % rays_per_batch == 0
 
 
-def test_a_step_advances_everything_in_place() -> None:
-    work = _work()
-    work.optimizer.set_rates([0.1])
-    kept = work.parameters["w"], work.method_state["seen"]
-    index, rays = torch.arange(8), torch.rand(2, 2)
-    losses = work.compute_step(work.source.batch_at(index), rays)
-    torch.testing.assert_close(losses, rays + 28.0)
-    assert work.parameters["w"] is kept[0]
-    assert work.method_state["seen"] is kept[1]
-    assert work.method_state["seen"] == 1
-    torch.testing.assert_close(work.parameters["w"], torch.full((3,), 0.9))  # Adam's first step
-
-
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_rehearsal_is_taken_back(fails: bool) -> None:
     work = _work()

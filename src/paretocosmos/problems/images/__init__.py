@@ -9,7 +9,6 @@ from paretocosmos.problems.images.composites import (
     compose_pairs,
     draw_recipes,
     paint_images,
-    split_rows,
 )
 from paretocosmos.problems.images.files import (
     FASHION_MNIST,
@@ -19,7 +18,6 @@ from paretocosmos.problems.images.files import (
     Source,
     download_source,
     find_files,
-    read_idx,
     read_pair,
     read_unpacked,
 )

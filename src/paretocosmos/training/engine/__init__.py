@@ -28,16 +28,12 @@ from paretocosmos.training.engine.gradients import (
     HypernetWithFeatures,
     LossGradients,
     find_head_modules,
-    has_hypernet_gradients,
 )
 from paretocosmos.training.engine.optimizer import Optimizer, UpdateRule
 from paretocosmos.training.engine.step import Step, StepResult, compute_group_losses, make_step
 from paretocosmos.training.engine.tracing import (
-    IN_PLACE,
     DataDependentError,
     TracedStep,
-    compile_straight_line,
-    simplify_graph,
 )
 from paretocosmos.types import Batch
 

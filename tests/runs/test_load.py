@@ -1,6 +1,5 @@
 """Run folders that are whole, hashed, and still not what a training writes."""
 
-import json
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -14,22 +13,7 @@ from paretocosmos import fit, load_run
 from paretocosmos.cli.train import print_run
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.nn.backbones import Tabular
-from paretocosmos.runs import checkpoint, save_tensors
-
-
-@pytest.mark.parametrize("name", ["front.json", "front_val.json"])
-@pytest.mark.parametrize("provenance", [{}, {"problem": "toy_convex"}, {"problem": 1, "scores": 2}])
-def test_fronts_say_what_they_are_of(
-    tmp_path: Path, name: str, provenance: dict[str, object]
-) -> None:
-    folder = fit(
-        "toy_convex", preset="paper", epochs=1, out=tmp_path / "run", engine="eager"
-    ).folder
-    content = json.loads((folder / name).read_text())
-    (folder / name).write_text(json.dumps(content | {"provenance": provenance}))
-    change(folder, lambda record: None)
-    with pytest.raises(RunError, match="do not record their problem"):
-        load_run(folder)
+from paretocosmos.runs import checkpoint
 
 
 def test_a_stranger_need_not_say_how_much_is_dominated(
@@ -47,19 +31,6 @@ def test_a_stranger_need_not_say_how_much_is_dominated(
     change(folder, edit)
     print_run(load_run(folder))
     assert "0% of 25 rays" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
-def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, number: float) -> None:
-    folder = fit("toy_convex", preset="paper", epochs=1, out=tmp_path / "run", report=False).folder
-    path = folder / "model.safetensors"
-    weights = load_file(path)
-    name = next(iter(weights))
-    weights[name].view(-1)[-1] = number
-    save_tensors(path, weights, {"epoch": 1})
-    change(folder, lambda record: None)
-    with pytest.raises(RunError, match=rf"finite numbers, found {number} in `{name}`"):
-        load_run(folder)
 
 
 def test_a_buffer_may_mask_with_infinity(tmp_path: Path) -> None:

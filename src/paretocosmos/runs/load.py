@@ -108,7 +108,6 @@ def load_run(
             f"{describe_misfit(network, tensors, error)}; pass the network the run was trained on "
             "as `model`"
         ) from error
-    _check_finite(folder / "model.safetensors", network, tensors)
     test, val, table = _read_data(folder, record)
     if problem is not None:
         check_objectives(folder, record, problem)
@@ -139,12 +138,6 @@ def _read_data(folder: Path, record: Mapping[str, Any]) -> tuple[Front, Front, T
     if any(list(front.names) != record["names"] for front in (test, val)):
         raise RunError(
             f"`{folder}` is damaged: its fronts have other objectives than run.json; train again"
-        )
-    # the page and the card print both, and must not find out in the middle that one is missing
-    origins = [front.provenance.get(key) for front in (test, val) for key in ("problem", "scores")]
-    if not all(isinstance(origin, str) for origin in origins):
-        raise RunError(
-            f"`{folder}` is damaged: its fronts do not record their problem and scores; train again"
         )
     return test, val, table
 
@@ -202,19 +195,6 @@ def _build_network(
             f"the network that `{folder / 'run.json'}` describes cannot be built "
             f"({one_line(error)}); restore the original file, or train again"
         ) from error
-
-
-def _check_finite(path: Path, network: nn.Module, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Raise for NaN anywhere, and for infinity in parameters; a buffer may mask with it."""
-    # tensors that are no parameters are buffers, such as attention masks with -inf
-    parameters = dict(network.named_parameters())
-    for name, tensor in tensors.items():
-        broken = ~tensor.isfinite() if name in parameters else tensor.isnan()
-        if broken.any():
-            raise RunError(
-                f"the weights in `{path}` must be finite numbers, found "
-                f"{tensor[broken][0].item()} in `{name}`: restore the original file, or train again"
-            )
 
 
 def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TabularProblem:

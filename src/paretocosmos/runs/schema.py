@@ -10,7 +10,7 @@ import types
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
+from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from paretocosmos.config.settings import Configuration
 from paretocosmos.errors import RunError
@@ -28,7 +28,6 @@ from paretocosmos.io.schema.models import (
     Some,
     check_content,
     limit_entries,
-    shorten,
 )
 from paretocosmos.registry import Spec
 
@@ -51,19 +50,7 @@ def check_record(record: object, file: Path) -> None:
     )
 
 
-def _check_spec_keys(spec: object) -> object:
-    if isinstance(spec, dict) and not spec.keys() <= {"name", "settings"}:
-        raise ValueError(f"an entry needs a `name` and `settings`, found {shorten(list(spec))}")
-    return spec
-
-
-def _check_file_names(files: dict[str, str]) -> dict[str, str]:
-    if not files.keys() <= {*FILES}:
-        raise ValueError(f"hashes of {', '.join(FILES)}, found {shorten(list(files))}")
-    return files
-
-
-class _Spec(Model):
+class _Spec(Model, extra="forbid"):
     name: str
     settings: Settings
 
@@ -71,7 +58,6 @@ class _Spec(Model):
 # A ray's entries sum to 1, give or take the rounding of float32.
 Share = Annotated[float, Field(ge=0, lt=1.001)]
 Networks = Field(min_length=1, max_length=NETWORKS, fail_fast=True)
-SpecField = Annotated[_Spec, BeforeValidator(_check_spec_keys)]
 Numbers = ByName[Number | None]
 
 
@@ -126,7 +112,7 @@ def derive_field(hint: Any) -> Any:
         entries = Field(max_length=MOST, fail_fast=True)
         return Annotated[list[derive_field(get_args(hint)[0])], entries]  # type: ignore[misc]
     if hint is Spec:  # of any part, whose settings are checked where it is built
-        return SpecField
+        return _Spec
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return create_model(hint.__name__, __base__=Model, **derive_fields(hint))
     # plain numbers in a file may be too large for torch
@@ -147,7 +133,7 @@ BegunFile = create_model(
     "BegunFile",
     __base__=Model,
     name=(str, ...),
-    objective_specs=(NonEmpty[SpecField], ...),
+    objective_specs=(NonEmpty[_Spec], ...),
     **derive_fields(Configuration),
 )
 """The record of a run in training."""
@@ -188,12 +174,12 @@ class _Record(Model):
     seconds_to_selected: Number
     seconds_preparing: Number
     seconds_evaluating: Number
-    files: Annotated[ByName[str], AfterValidator(_check_file_names)]
+    files: dict[Literal[FILES], str]  # type: ignore[valid-type]
 
     # descriptions, which earlier versions did not write
     answers: str | None = None
     data_hash: str | None = None
-    objective_specs: NonEmpty[SpecField]
+    objective_specs: NonEmpty[_Spec]
     source: str = ""
     versions: dict[str, Any] = Field(default_factory=dict)
     machine: dict[str, Any] = Field(default_factory=dict)

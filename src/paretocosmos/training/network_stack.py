@@ -10,13 +10,11 @@ from torch import Tensor, nn
 from paretocosmos.config.plan import Plan, find_third_party
 from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import training_task
-from paretocosmos.objectives import Objective
 from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.engine import (
     BatchSource,
     Engine,
     Optimizer,
-    Step,
     TracedStep,
     TrainState,
     UpdateRule,
@@ -120,8 +118,20 @@ def make_network_stack(
         min(1.0, 1 / (training.average * steps)) if training.average else 0.0,
         training.clip,
     )
+    samples = plan.problem.source("train")
+    step = make_step(
+        model,
+        tasks[0].objectives,
+        plan.method,
+        prepare=plan.problem.prepare,
+        half=plan.configuration.precision == "bf16",
+        stacked=stacked,
+        accumulate=training.accumulate,
+        processes=processes,
+        tasks=() if samples is None else tuple(samples.parts),
+    )
     state = TrainState(
-        step=_make_step(model, tasks[0].objectives, plan, processes, stacked=stacked),
+        step=step,
         parameters=parameters,
         optimizer=Optimizer(parameters, rule, stacked=stacked),
         method_state=method_state,
@@ -137,28 +147,6 @@ def make_network_stack(
     )
     return NetworkStack(
         state, choose_engine(engine, state, model, traceable=plan.traceable, steps=steps), count
-    )
-
-
-def _make_step(
-    model: nn.Module,
-    objectives: Sequence[Objective],
-    plan: Plan,
-    processes: Processes,
-    *,
-    stacked: bool,
-) -> Step:
-    source = plan.problem.source("train")
-    return make_step(
-        model,
-        objectives,
-        plan.method,
-        prepare=plan.problem.prepare,
-        half=plan.configuration.precision == "bf16",
-        stacked=stacked,
-        accumulate=plan.training.accumulate,
-        processes=processes,
-        tasks=() if source is None else tuple(source.parts),
     )
 
 

@@ -25,7 +25,6 @@ from paretocosmos.methods import (
 )
 from paretocosmos.nn.conditioning import (
     Concat,
-    Conditioning,
     Hypernet,
     PerRayEnsemble,
     Unconditioned,
@@ -66,11 +65,6 @@ def test_a_method_with_rays_of_its_own_has_a_network_for_each(
     assert plan.stackable
     same = plan_of(method=method, conditioning="none").model.state_dict()
     assert all(torch.equal(value, same[name]) for name, value in plan.model.state_dict().items())
-
-
-@pytest.mark.parametrize("method", ["cosmos", "linear", "epo"])
-def test_a_method_that_draws_rays_has_one_network_that_hears_them(method: str) -> None:
-    assert type(plan_of(method=method).model) is Concat
 
 
 @pytest.mark.parametrize(
@@ -150,12 +144,6 @@ def test_a_method_of_ones_own_with_rays_of_its_own_needs_no_conditioning(
     assert [type(network) for network in list_networks(plan.model)] == [Unconditioned] * networks
     assert plan.configuration.conditioning is not None
     assert plan.configuration.conditioning.name == "none"
-
-
-def test_a_function_that_makes_a_method_that_draws_rays() -> None:
-    plan = plan_of(method=f"{__name__}:drawing", settings={"alpha": "0.7"})
-    assert plan.method == Cosmos(alpha=0.7)
-    assert type(plan.model) is Concat
 
 
 # ---------------------------------------------------------------- what is refused
@@ -342,16 +330,3 @@ def test_a_parameter_that_an_objective_does_not_reach_is_refused(
         go(Misspelt())
     assert list(tmp_path.iterdir()) == []
     assert go(Declared()).record["status"] == "finished"  # naming them helps
-
-
-@pytest.mark.parametrize("method", ["single_task", "uniform"])
-def test_who_compares_no_gradients_does_not_mind(method: str, tmp_path: Path) -> None:
-    run = fit(
-        _two_tasks(),
-        preset="paper",
-        method=method,
-        model=TwoHeads(),
-        epochs=1,
-        out=tmp_path / "run",
-    )
-    assert not isinstance(list_networks(run.model)[0], Conditioning)

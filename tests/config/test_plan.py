@@ -18,7 +18,7 @@ from paretocosmos.config import Plan, Training, find_third_party
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.methods import Cosmos, Gram, Method, State
 from paretocosmos.nn.backbones import LeNet
-from paretocosmos.nn.conditioning import Concat, TransposedConv
+from paretocosmos.nn.conditioning import Concat
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import sample_rays
 from paretocosmos.problems import Problem, Split, load_problem
@@ -129,18 +129,6 @@ def test_the_papers_problems_begin_with_its_settings(
     assert _count(other) == (features + 3) * 8 + 9
 
 
-def test_other_problems_begin_with_the_defaults() -> None:
-    plan = plan_of(method="linear")
-    assert plan.training == Training()
-    usual = {"alpha": 0.5, "stratified": False, "floor": 0.0}
-    assert plan.configuration.method == Spec("linear", usual)
-    assert plan.configuration.problem == Spec("toy_convex", {"protocol": "clean"})
-    assert plan.problem.reference == (2.0, 2.0)
-    assert plan.rebuildable
-    assert plan.traceable
-    assert plan.device == torch.device("cpu")
-
-
 def test_things_of_ones_own_as_objects() -> None:
     model = Joined()
     plan = plan_of(points(), method=Uniform(factor=2.0), model=model)
@@ -186,27 +174,6 @@ def test_a_backbone_of_ones_own_is_conditioned_and_left_alone() -> None:
     assert _count(plan) == sum(p.numel() for p in backbone.parameters()) + 8 * 2
     assert list(backbone.state_dict()) == list(before)
     assert all(torch.equal(value, before[name]) for name, value in backbone.state_dict().items())
-
-
-@pytest.mark.parametrize("backbone", ["mlp", nn.Sequential(nn.Flatten(), nn.Linear(12, 2))])
-def test_any_shape_trains_with_a_network_named(backbone: str | nn.Module) -> None:
-    problem = points(shape=(3, 2, 2))
-    plan = plan_of(problem, backbone=backbone, conditioning="concat")
-    out = plan.model(torch.zeros(5, 3, 2, 2), torch.tensor([0.5, 0.5]))
-    assert out.shape == (5, 2)
-
-
-def test_images_begin_with_the_papers_network() -> None:
-    plan = plan_of(points(shape=(1, 20, 24)))
-    assert plan.configuration.backbone == Spec("lenet", {"kernel": 5, "rectified": True})
-    assert plan.configuration.conditioning == Spec(
-        "transposed_conv", {"layer": None, "zero": False, "joined": False}
-    )
-    assert isinstance(plan.model, TransposedConv)
-    assert plan.traceable
-    assert plan.stackable
-    named = plan_of(points(shape=(1, 20, 24)), backbone="mlp", conditioning="concat")
-    assert isinstance(named.model, Concat)
 
 
 def test_the_papers_scale_is_for_a_network_that_was_just_drawn() -> None:
@@ -400,7 +367,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "seed": ({"seed": -1}, "`seed`.*at least 0"),
     "large seed": ({"seed": 2**63}, "`seed`"),
     "seed's kind": ({"seed": 1.0}, "`seed`.*found 1.0"),
-    "seed's truth": ({"seed": True}, "`seed`.*whole number"),
     "device": ({"device": "cpux"}, "unknown device `cpux`"),
     "device's kind": ({"device": "meta"}, "`device` must be cpu or cuda"),
     "absent device": ({"device": "cuda:99"}, 'use device="cpu"'),
@@ -419,16 +385,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"problem": points(), "settings": {"training.batch_size": "61"}},
         "at most the 60 training",
     ),
-    "no seeds": ({"seeds": ()}, r"`seeds` must be different .*found \(\)"),
     "seeds twice": ({"seeds": (1, 2, 1)}, r"`seeds` must be different .* found \(1, 2, 1\)"),
     "seed and seeds": ({"seed": 2, "seeds": (1, 2)}, "`seeds`.*`seed`, found 2"),
     "negative seeds": ({"seeds": (1, -2)}, "`seed`.*at least 0.*found -2"),
-    "large seeds": ({"seeds": (1, 2**63)}, "`seed`.*below"),
-    "seeds' kind": ({"seeds": (1, 2.5)}, "`seed`.*found 2.5"),
-    "seeds' text": ({"seeds": ("1", "2")}, "`seed`.*found '1'"),
-    "seeds' truth": ({"seeds": (2, True)}, "`seed`.*found True"),
-    "seeds no list": ({"seeds": 3}, "`seeds`.*found 3"),
-    "seeds within seeds": ({"seeds": ([1], [2])}, "whole number"),
     "no columns": ({"problem": "table"}, "needs `data` and `target`"),
     "no file, no columns": ({"problem": "my.csv"}, "`my.csv` does not exist"),
     "no file": (

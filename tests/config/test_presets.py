@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 import pytest
 import torch
-from tests.small import Joined, few_digits, plan_of
+from tests.small import Joined, plan_of
 from torch import nn
 
-from paretocosmos.config import Plan, choose_preset, pick_batch_size
+from paretocosmos.config import Plan, choose_preset
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators.objectives import InUnit
 from paretocosmos.objectives import MeanSquaredError, Objective, OneSidedError
@@ -33,27 +33,6 @@ def _plan(problem: str | Problem = "toy_convex", **changes: Any) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("rows", "axes", "size"),
-    [
-        (20, 1, 20),
-        (33, 1, 32),
-        (511, 1, 32),
-        (512, 1, 64),
-        (4_000, 1, 256),
-        (30_000, 1, 2048),
-        (1_000_000, 1, 2048),
-        (1_000, 3, 64),
-        (60_000, 3, 256),
-        (60_000, 2, 64),
-    ],
-)
-def test_a_batch_is_a_power_of_two_and_an_eighth_of_the_rows(
-    rows: int, axes: int, size: int
-) -> None:
-    assert pick_batch_size(rows, axes) == size
-
-
-@pytest.mark.parametrize(
     ("rows", "size", "rays_per_batch", "epochs"),
     [
         (30, 30, 2, 1000),  # a single batch, which four rays do not share evenly
@@ -75,18 +54,6 @@ def test_a_table_is_trained_for_a_thousand_steps(
     assert -(-rows // size) * epochs >= 1000
     assert training.learning_rate == 2e-3
     assert training.weight_decay == 0.25
-
-
-def test_images_are_trained_for_thirty_epochs() -> None:
-    problem = few_digits(train=700, val=10, test=10)
-    plan = _plan(problem)
-    training = plan.training
-    assert (training.batch_size, training.rays_per_batch, training.epochs) == (64, 8, 30)
-    assert training.learning_rate == 4e-3
-    assert plan.configuration.backbone is not None
-    assert plan.configuration.conditioning is not None
-    assert plan.configuration.backbone.name == "lenet"
-    assert plan.configuration.conditioning.name == "film"
 
 
 def test_the_rule_knows_rows_and_shapes_but_no_names() -> None:
@@ -193,16 +160,6 @@ def test_the_protocol_chooses_the_preset_unless_one_is_named(
     plan = _plan("toy_convex", preset=asked, protocol=protocol)
     assert plan.configuration.preset == found
     assert plan.configuration.method.name == "cosmos"
-
-
-def test_the_papers_preset_is_what_the_papers_settings_say() -> None:
-    plan = _plan("toy_convex", preset="paper")
-    assert plan.configuration.to_dict() == plan_of("toy_convex").configuration.to_dict()
-    assert plan.training.optimizer == "adam"
-    assert not plan.training.calibrate
-    assert not plan.training.scale_losses
-    assert plan.configuration.conditioning is not None
-    assert plan.configuration.conditioning.name == "concat"
 
 
 def test_an_unknown_preset_is_refused_with_those_there_are() -> None:

@@ -204,15 +204,6 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
         read_json(pipe)
 
 
-def test_a_folder_made_for_nothing_is_removed_again(tmp_path: Path) -> None:
-    with make_folder(tmp_path / "new" / "inner"):
-        assert (tmp_path / "new" / "inner").is_dir()
-    assert not (tmp_path / "new").exists()
-    with make_folder(tmp_path / "new" / "inner"):
-        (tmp_path / "new" / "file").touch()
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["file"]
-
-
 def test_a_place_that_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from paretocosmos.io.palette import DARK, LIGHT, OKABE_ITO, RUNS, css
+from paretocosmos.io.palette import DARK, LIGHT, RUNS
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
 BLIND = {
@@ -39,10 +39,3 @@ def test_the_first_six_stay_apart_for_the_colour_blind(theme: str, kind: str) ->
     seen = {one: np.clip(np.array(BLIND[kind]) @ linear(one), 0, 1) for one in RUNS[theme][:6]}
     for one, other in combinations(seen, 2):
         assert np.abs(seen[one] - seen[other]).max() > 0.05
-
-
-def test_a_page_has_every_colour_in_both_themes() -> None:
-    text = css()
-    for name in (*LIGHT, *(f"run-{place}" for place in range(8))):
-        assert text.count(f"--{name}:") == 3
-    assert OKABE_ITO[1] in text

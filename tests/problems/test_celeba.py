@@ -18,11 +18,9 @@ from torch import Tensor
 
 from paretocosmos.config import get_paper_settings
 from paretocosmos.errors import (
-    BenchmarkWarning,
     ConfigurationError,
     DataError,
     MissingExtraError,
-    RunError,
 )
 from paretocosmos.problems import SPLITS, load_problem
 from paretocosmos.problems.images import ATTRIBUTES, ImageProblem, decode_picture, load_pictures
@@ -170,14 +168,6 @@ def test_attributes(attributes: tuple[str, ...], says: str) -> None:
         load(None, "celeba", attributes=attributes)
 
 
-def test_settings() -> None:
-    with pytest.raises(ConfigurationError, match=r"`size`.*found 0"):
-        load(None, size=0)
-    # the paper numbers them: A16 is Goatee, A22 Mustache, A25 Oval Face, A27 Pointy Nose
-    named = {16: "Goatee", 22: "Mustache", 25: "Oval_Face", 27: "Pointy_Nose"}
-    assert {index: ATTRIBUTES[index] for index in named} == named
-
-
 def test_prepare(small: "SmallCeleba", tmp_path: Path) -> None:
     problem = load(small.write_published(tmp_path))
     stored = torch.arange(256, dtype=torch.uint8)
@@ -205,19 +195,6 @@ def test_metrics(small: "SmallCeleba", tmp_path: Path) -> None:
     assert float(mean) == pytest.approx(sum(wrong) / 2)
     # over batches of 256 an area would often lack a class
     assert not [name for name in load(tmp_path, protocol="paper").metrics if "roc" in name]
-
-
-def test_what_is_said_of_it(small: "SmallCeleba", tmp_path: Path) -> None:
-    data = small.write_published(tmp_path / "data")
-    with pytest.warns(BenchmarkWarning) as warned:
-        problem = load(data, "celeba", attributes="oval face, SMILING,5-o-clock_shadow")
-    assert [str(warning.message) for warning in warned] == [f"`celeba`: {problem.caveats[0]}"]
-    assert problem.names == ("Oval_Face", "Smiling", "5_o_Clock_Shadow")
-    assert problem.about["images"] == (
-        "13 of CelebA's 202,599 faces at 16 x 16 by the official partition (6, 3, 4)"
-    )
-    changes: list[dict[str, Any]] = [{}, {"size": 17}, {"attributes": ("Mustache", "Goatee")}]
-    assert len({load(data, "celeba", **change).sha256 for change in changes}) == 3
 
 
 @pytest.mark.parametrize(
@@ -291,26 +268,6 @@ class TestCache:
         else:
             np.save(pixels, before[1:].numpy())
         assert torch.equal(pixels_of(load(data)), before)
-
-    def test_a_folder_that_cannot_be_written(
-        self, small: "SmallCeleba", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        data = small.write_published(tmp_path / "data")
-        (tmp_path / "file").touch()
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-        with pytest.raises(RunError, match="Not a directory"):
-            load(data)
-
-    def test_an_interrupt_leaves_nothing(
-        self, small: "SmallCeleba", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def interrupt(*_: object, **__: object) -> None:
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(Image.Image, "resize", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            load(small.write_published(tmp_path / "data"))
-        assert not (tmp_path / "cache" / "paretocosmos" / "celeba").exists()
 
     def test_rows_come_in_the_order_asked_for(self, small: "SmallCeleba", tmp_path: Path) -> None:
         small.write_pictures(tmp_path / "pictures")

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.model_selection import train_test_split
 
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.problems.images import (
@@ -10,8 +9,6 @@ from paretocosmos.problems.images import (
     Labelled,
     RuleName,
     compose_pairs,
-    draw_recipes,
-    paint_images,
 )
 
 TEXT, PUBLISHED = RULES["text"], RULES["published"]
@@ -21,11 +18,6 @@ def labelled(count: int, seed: int, *, size: int = 6, dark: bool = False) -> Lab
     draw = np.random.default_rng(seed)
     images = draw.integers(0, 60 if dark else 256, (count, size, size), dtype=np.uint8)
     return images, draw.integers(0, 4, count, dtype=np.uint8)
-
-
-@pytest.fixture(scope="module")
-def sources() -> tuple[Labelled, Labelled, Labelled]:
-    return labelled(150, 1), labelled(60, 2), labelled(80, 3)
 
 
 def slow(first: Labelled, second: Labelled, recipe: np.ndarray) -> np.ndarray:
@@ -41,26 +33,6 @@ def slow(first: Labelled, second: Labelled, recipe: np.ndarray) -> np.ndarray:
                 here = at, c + y, d + x
                 out[here] = min(255, int(out[here]) + int(second[0][j, y, x]))
     return out
-
-
-def test_splits_and_labels(sources: tuple[Labelled, Labelled, Labelled]) -> None:
-    one, two, three = sources
-    made = compose_pairs((one, two), (three, two), rule=PUBLISHED, different=True, seed=1)
-    assert made.counts == (270, 30, 160)
-    assert made.images.shape == (460, 14, 14)
-    assert made.labels.shape == (460, 2)
-    # the same recipe before the split, split by scikit-learn
-    recipe = draw_recipes(one[1], two[1], PUBLISHED, different=True, copies=2, stream=[1, 0])
-    whole = np.zeros((300, 14, 14), np.uint8)
-    paint_images(one[0], two[0], recipe, whole)
-    labels = np.stack([one[1][recipe[0]], two[1][recipe[1]]], axis=1)
-    expected = train_test_split(whole, labels, test_size=0.1, random_state=42)
-    for found, part in zip(
-        (made.images[:270], made.images[270:300], made.labels[:270], made.labels[270:300]),
-        expected,
-        strict=True,
-    ):
-        np.testing.assert_array_equal(found, part)
 
 
 @pytest.mark.parametrize(

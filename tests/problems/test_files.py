@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
-from paretocosmos.problems import SPLITS, load_problem, problem_name
+from paretocosmos.problems import SPLITS, load_problem
 from paretocosmos.problems.tables import TabularProblem, files, read_table, rows
 
 
@@ -75,12 +75,6 @@ def test_settings_that_cannot_be(settings: Any, sentence: str, tmp_path: Path) -
     people().to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises((ConfigurationError, DataError), match=sentence):
         read_table(tmp_path / "a.csv", **settings)
-
-
-def test_names_that_are_tables() -> None:
-    names = ("a.csv", "A.CSV.GZ", "a.tsv", "a.parquet", "b.pq")
-    assert {problem_name(name) for name in names} == {"table"}
-    assert problem_name("a.txt") == "a.txt"
 
 
 def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,11 +160,3 @@ def test_refused_files(name: str, content: bytes, sentence: str, tmp_path: Path)
     with pytest.raises((DataError, ConfigurationError), match=sentence) as refused:
         load(tmp_path / name)
     assert len(str(refused.value)) < 500
-
-
-def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="does not exist"):
-        load(tmp_path / "nowhere.csv")
-    (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(DataError, match="is not a file"):
-        load(tmp_path / "folder.csv")

@@ -1,8 +1,6 @@
 """The image problems from files to tensors."""
 
 import gzip
-import importlib.util
-import json
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
+from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.problems import SPLITS, Protocol, load_problem
 from paretocosmos.problems.images import (
     FILES,
@@ -141,26 +139,6 @@ def test_metrics_and_scores(data: Path) -> None:
     assert scores[1] == pytest.approx((50 + np.log(9)) / 4)
 
 
-def test_what_is_said_of_it(data: Path) -> None:
-    problem = load_problem("multi_mnist", data=str(data), settings={"seed": "3"})
-    assert isinstance(problem, ImageProblem)
-    images = "two MNIST digits of different classes, composed by the rule `published` with seed 3"
-    assert problem.about["images"] == images
-    assert len(str(problem.about["sha256"])) == 64
-    json.dumps(problem.about)  # run.json holds it
-    assert "splits" not in repr(problem)
-
-
-def test_other_files_give_other_images(data: Path) -> None:
-    before = multi_mnist(data=str(data)).sha256
-    assert multi_mnist(data=str(data), seed=2).sha256 != before
-    path = data / "mnist" / FILES[0]
-    content = bytearray(path.read_bytes())
-    content[-400] ^= 1
-    path.write_bytes(content)
-    assert multi_mnist(data=str(data)).sha256 != before
-
-
 class TestSearch:
     def test_the_variable_then_the_cache(
         self, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -200,15 +178,6 @@ class TestSearch:
 
 
 class TestDigits:
-    def test_sizes(self) -> None:
-        problem = multi_digits()
-        assert problem.input_shape == (1, 24, 24)
-        assert [len(problem.split(name)) for name in SPLITS] == [12_933, 1_437, 3_600]
-        for name in SPLITS:
-            batch = problem.split(name)
-            assert bool((batch.targets["top_left"] != batch.targets["bottom_right"]).all())
-            assert int(inputs(problem, name).max()) == 255
-
     def test_no_digit_is_in_train_and_in_test(self) -> None:
         from sklearn.datasets import load_digits
 
@@ -229,11 +198,6 @@ class TestDigits:
         assert multi_digits(copies=1, seed=2).sha256 != small.sha256
         with pytest.raises(ConfigurationError, match="`copies`"):
             load_problem("multi_digits", settings={"copies": "0"})
-
-    def test_without_scikit_learn(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-        with pytest.raises(MissingExtraError, match=r"`scikit-learn`.*paretocosmos\[tabular"):
-            multi_digits()
 
 
 @pytest.mark.skipif(not RAW.is_dir(), reason="the raw files are not here")

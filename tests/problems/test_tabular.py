@@ -83,26 +83,9 @@ class TestContents:
             assert build(frame).input_shape == (3,)
         assert build(frame, protocol="paper").input_shape == (4,)
 
-    def test_the_frame_is_not_modified(self) -> None:
-        frame = people()
-        build(frame)
-        pd.testing.assert_frame_equal(frame, people())
-
     def test_drop_and_categorical(self) -> None:
         problem = build(drop=["work", "rich"], categorical=["age", "work"])
         assert all(feature.startswith("age=") for feature in problem.table.features)
-
-    def test_unknown_split(self) -> None:
-        with pytest.raises(ConfigurationError, match="did you mean `test`"):
-            build().split("tets")  # type: ignore[arg-type]
-
-    def test_repr_holds_no_data(self) -> None:
-        assert len(repr(build())) < 1500
-
-    def test_columns_named_by_numbers(self) -> None:
-        frame = people().set_axis(range(4), axis=1)
-        options: dict[str, Any] = {"target": 3, "sensitive": 2, "positive": ">50K"}
-        assert TabularProblem.from_frame(frame, **options).positive == ">50K"
 
 
 class TestTarget:
@@ -262,10 +245,6 @@ class TestRefusals:
         ):
             build(frame)
         assert refused.value.hints == {"small_groups": "pool"}
-
-    def test_too_few_rows(self) -> None:
-        with pytest.raises(DataError, match=r"at least 10 rows .*found 9"):
-            build(people(9))
 
     def test_ten_rows_are_split(self) -> None:
         with pytest.warns(DataWarning) as told:

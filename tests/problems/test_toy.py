@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError
 from paretocosmos.pareto import even_rays
 from paretocosmos.problems.functions import ToyProblem, toy_concave, toy_convex
 
@@ -65,25 +64,3 @@ def test_a_weighted_sum_misses_the_middle_of_the_concave_front() -> None:
     problem = toy_concave()
     middle = problem.exact_values(np.array([[0.5, 0.5]]))[0].mean()
     assert problem.exact_front(101).values.mean(axis=1).min() < middle - 0.1
-
-
-@pytest.mark.parametrize("problem", BOTH)
-def test_sizes_and_reference(problem: ToyProblem) -> None:
-    assert [len(problem.split(name)) for name in ("train", "val", "test")] == [512, 128, 128]
-    front = problem.exact_front()
-    assert len(front) == 25
-    assert (front.values < front.reference).all()
-    inputs = problem.split("train").inputs
-    assert isinstance(inputs, Tensor)
-    # one and the same input: told apart, samples could be shared out between the two points,
-    # which beats a concave front
-    assert (inputs == inputs[0]).all()
-
-
-def test_refusals() -> None:
-    with pytest.raises(ConfigurationError, match=r"`count`.*found 1"):
-        toy_convex().exact_front(1)
-    with pytest.raises(ConfigurationError, match="unknown split `tran`"):
-        toy_convex().split("tran")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="unknown protocol `x`"):
-        toy_concave(protocol="x")  # type: ignore[arg-type]

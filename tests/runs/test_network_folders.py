@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from paretocosmos import evaluate, registry
 from paretocosmos.config import get_pairs
 from paretocosmos.errors import RunError
-from paretocosmos.nn.conditioning import Unconditioned, list_networks
+from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.pareto import Front
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
@@ -150,28 +150,6 @@ def test_a_network_of_ones_own_is_trained_for_each_ray(method: str, tmp_path: Pa
         assert len(np.unique(run.front.values, axis=0)) == len(run.front)
     with pytest.raises(RunError, match="do not fit"):
         load_run(run.folder, model=nn.Linear(2, 2))
-
-
-@pytest.mark.parametrize("method", ["cosmos", "single_task"])
-def test_statistics_of_whole_numbers_come_back_in_double_too(method: str, tmp_path: Path) -> None:
-    """Batch normalisation counts its batches in int64, beside weights in float64."""
-    run = _go(tmp_path / "run", method, model=Own(), precision="fp64", epochs=2)
-    again = load_run(run.folder, model=Own())
-    state = run.model.state_dict()
-    assert {value.dtype for value in state.values()} == {torch.float64, torch.int64}
-    assert all(torch.equal(value, state[name]) for name, value in again.model.state_dict().items())
-    found = evaluate(again.model, load_problem("toy_convex"), rays=torch.tensor(run.front.rays))
-    np.testing.assert_array_equal(found.values, run.front.values)
-
-
-def test_a_backbone_of_ones_own_is_trained_for_each_ray(tmp_path: Path) -> None:
-    backbone = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
-    run = _go(tmp_path / "run", "pareto_mtl", backbone=backbone)
-    assert run.record["backbone"] is None
-    assert run.record["conditioning"] == {"name": "none", "settings": {}}
-    again = load_run(run.folder, model=Unconditioned(nn.Sequential(*backbone), 2))
-    found = evaluate(again.model, load_problem("toy_convex"), rays=torch.tensor(run.front.rays))
-    np.testing.assert_array_equal(found.values, run.front.values)
 
 
 # ---------------------------------------------------------------- what is recorded

@@ -22,7 +22,7 @@ from paretocosmos import evaluate
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.nn.conditioning import Concat
-from paretocosmos.pareto import Front, sample_rays
+from paretocosmos.pareto import sample_rays
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs import FORMAT, Run, find_newest_checkpoint, list_checkpoints, load_run
@@ -257,18 +257,6 @@ def test_another_run_is_not_resumed(
     for name in names:
         assert name in str(caught.value)
     assert find_newest_checkpoint(tmp_path / "run").read_bytes() == before
-
-
-def test_an_existing_folder_is_not_written_into(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "file").write_text("mine")
-    for name in ("empty", "file"):
-        with pytest.raises(RunError, match=r"exists; .*`out`.*continue"):
-            _go(tmp_path / name)
-    with pytest.raises(RunError, match="is a file"):
-        _go(tmp_path / "file", resume=True)
-    assert (tmp_path / "file").read_text() == "mine"
-    assert list((tmp_path / "empty").iterdir()) == []
 
 
 @pytest.mark.parametrize("where", ["file/run", "file/deep/run", "x" * 300])
@@ -517,12 +505,6 @@ def test_a_damaged_folder_is_one_sentence(
     with pytest.raises(ParetoCosmosError, match=says) as caught:
         load_run(folder)
     assert "\n" not in str(caught.value)
-
-
-def test_a_front_is_written_as_it_is(table_run: Run) -> None:
-    text = (table_run.folder / "front.json").read_text()
-    assert Front.from_json(text) == table_run.front
-    assert {"rays", "values", "metrics", "names"} <= set(json.loads(text))
 
 
 def test_other_images_than_those_trained_on_are_refused(tmp_path: Path) -> None:

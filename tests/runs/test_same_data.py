@@ -100,13 +100,6 @@ def test_the_same_rows_in_another_layout_go_on(place: Path) -> None:
     assert json.loads((place / "run" / "run.json").read_text())["status"] == "finished"
 
 
-def test_a_finished_run_is_not_taken_for_one_on_other_data(place: Path) -> None:
-    _fit(place, resume=True)
-    _write(place / "people.csv", _cell)
-    with pytest.raises(RunError, match="other data"):
-        _fit(place, resume=True)
-
-
 def test_methods_are_not_compared_on_two_sets_of_data(tmp_path: Path) -> None:
     _write(tmp_path / "people.csv")
     given: dict[str, Any] = {"epochs": 1, "settings": SETTINGS, "out": tmp_path / "runs"} | HOW

@@ -16,7 +16,6 @@ from paretocosmos.errors import CheckpointWarning, RunError
 from paretocosmos.runs import (
     Run,
     checkpoint_path,
-    clean_run_folder,
     find_common_epoch,
     find_flaw,
     find_newest_checkpoint,
@@ -220,17 +219,6 @@ def test_a_folder_under_the_name_of_a_checkpoint_is_none(
     checkpoint_path(cut, epoch).mkdir()
     _go(cut, resume=True)
     assert results(cut) == results(whole)
-
-
-def test_a_folder_that_is_not_empty_stays(tmp_path: Path) -> None:
-    folder = _fake(tmp_path / "run", 4, 5)
-    (checkpoint_path(folder, 3) / "mine").mkdir(parents=True)
-    clean_run_folder(folder)
-    remove_other_checkpoints(folder, [5])
-    assert sorted(path.name for path in (folder / "checkpoint").iterdir()) == [
-        "epoch-3.safetensors",
-        "epoch-5.safetensors",
-    ]
 
 
 def test_a_stack_that_was_killed_as_it_finished_keeps_its_number(tmp_path: Path) -> None:

@@ -39,13 +39,6 @@ def test_names_are_text_in_a_notebook(front: Front) -> None:
     assert shown.count("<tr>") == 10
 
 
-def test_metrics_without_room_are_named(front: Front) -> None:
-    many = {f"a_rather_long_metric_{k}": np.ones(25) for k in range(4)}
-    shown = repr(Front(front.rays, front.values, front.names, front.reference, many))
-    assert "without a_rather_long_metric_2, a_rather_long_metric_3" in shown
-    assert max(map(len, shown.splitlines()[:-1])) <= 80
-
-
 def test_a_front_is_drawn(front: Front, tmp_path: Path) -> None:
     picture = front.plot(title="mine")
     drawn, about = picture._repr_png_()

@@ -9,7 +9,7 @@ import torch
 from tests.resumed import results, stop_at
 
 from paretocosmos import Callback, Run, compare, fit
-from paretocosmos.errors import CallbackWarning, ConfigurationError, DivergedError
+from paretocosmos.errors import CallbackWarning, ConfigurationError
 from paretocosmos.estimators import ParetoRegressor
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.training.callbacks import Evaluation, Start
@@ -82,20 +82,6 @@ def test_everything_is_told_in_order(tmp_path: Path) -> None:
     assert told[-1][1] is run
 
 
-def test_seeds_are_told_each_by_itself(tmp_path: Path) -> None:
-    heard, seen = Heard(), list[Progress]()
-    runs = _go(tmp_path, seeds=[1, 2], callbacks=[heard], progress=seen.append)
-    own = [[told for what, told in heard.of(run.folder) if what == "epoch"] for run in runs]
-    for one, two, both in zip(*own, seen, strict=True):
-        for name, value in both.losses.items():
-            assert value == pytest.approx((one.losses[name] + two.losses[name]) / 2)
-            assert one.losses[name] != two.losses[name]
-    assert [what for what, _, _ in heard.said].count("finished") == 2
-    alone = _go(tmp_path / "alone", callbacks=[other := Heard()])
-    last = next(told for what, told in other.of(alone.folder)[::-1] if what == "epoch")
-    assert own[0][-1].losses == pytest.approx(last.losses)
-
-
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return _go(tmp_path_factory.mktemp("quiet") / "run")
@@ -128,14 +114,6 @@ def test_a_training_that_stops_is_told_and_goes_on_by_its_name(tmp_path: Path) -
     assert [what for what, _ in told] == ["started", "epoch", "evaluated", "finished"]
     _go(place, callbacks=[done := Heard()], resume=True)
     assert done.said == []
-
-
-def test_a_training_that_diverges_is_told_why(tmp_path: Path) -> None:
-    heard = Heard()
-    with pytest.raises(DivergedError):
-        _go(tmp_path / "run", callbacks=[heard], settings={"learning_rate": 1e30, "clip": 0})
-    assert heard.said[-1][0] == "stopped"
-    assert "epoch" in heard.said[-1][2]
 
 
 @pytest.mark.parametrize("given", [Heard, print, "tensorboard"])

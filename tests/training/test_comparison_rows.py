@@ -77,23 +77,6 @@ def test_numbers_are_means_over_seeds() -> None:
     assert row["hypervolume_std"] is None
 
 
-def test_a_number_that_does_not_exist_has_no_mean() -> None:
-    run = _run([[1, 1]])
-    run.record["metrics"]["test"]["span"] = None
-    (row,) = Comparison(Path("nowhere"), "toy", {"cosmos": [run]}).rows
-    assert row["span"] is None
-
-
-def test_only_who_solves_programmes_says_how_many_had_no_solution() -> None:
-    runs = [_run([[1, 1]], seed=1), _run([[1, 1]], seed=2)]
-    for run, share in zip(runs, (0.25, 0.5), strict=True):
-        run.record["networks"][0]["infeasible_share"] = share
-    others = [_run([[1, 1]], seed=1), _run([[1, 1]], seed=2)]
-    rows = Comparison(Path("nowhere"), "toy", {"epo": runs, "cosmos": others}).rows
-    assert rows[0]["infeasible_share"] == pytest.approx(0.375)
-    assert "infeasible_share" not in rows[1]
-
-
 def test_measures_are_those_of_the_fronts_beside_separate_networks() -> None:
     wide = np.stack([np.linspace(0, 1, 5), np.linspace(1, 0, 5)], axis=1)
     runs = {"narrow": [_run(wide / 2 + 0.25)], "separate": [_run(wide)]}

@@ -27,9 +27,8 @@ from paretocosmos.problems.functions import ToyProblem
 from paretocosmos.problems.images import ImageProblem, Pixels
 from paretocosmos.runs import Run, find_newest_checkpoint, list_validation_fronts, load_tensors
 from paretocosmos.training.fit import FitOptions, fit
-from paretocosmos.training.loop import Trainer
 from paretocosmos.training.progress import Progress
-from paretocosmos.types import Batch, Outputs, Targets, first
+from paretocosmos.types import Batch, Outputs, Targets
 
 RESULTS = ("front.json", "front_val.json", "model.safetensors")
 # Enough to converge on a toy in a second, and rays in all directions.
@@ -284,32 +283,6 @@ def test_images_train_as_in_the_textbook_loop(
 # ---------------------------------------------------------------- precisions
 
 
-def test_double_precision_is_double_everywhere(
-    train: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inside = Trainer.run
-    seen: list[torch.dtype] = []
-
-    def spied(self: Trainer) -> list[Run]:
-        work = self.stacks[0].state
-        live = [*work.parameters.values(), *work.optimizer.state().values()]
-        seen.extend(tensor.dtype for tensor in live if tensor.ndim)
-        seen.append(first(self.source.batch_at(torch.arange(2)).inputs).dtype)
-        return inside(self)
-
-    monkeypatch.setattr(Trainer, "run", spied)
-    run = train(precision="fp64")
-    assert set(seen) == {torch.float64}
-    assert {p.dtype for p in run.model.parameters()} == {torch.float64}
-    saved, _ = load_tensors(run.folder / "model.safetensors")
-    assert {value.dtype for value in saved.values()} == {torch.float64}
-    assert run.record["precision"] == "fp64"
-    plain = train()
-    assert plain.record["precision"] == "tf32"
-    apart = np.abs(run.front.values - plain.front.values).max()
-    assert 0 < apart < 1e-4
-
-
 @pytest.mark.parametrize("engine", ["eager", "traced"])
 def test_half_precision_trains_nearly_the_same(train: Callable[..., Run], engine: str) -> None:
     half, single = (
@@ -391,15 +364,6 @@ def test_a_network_handed_over_is_not_modified(train: Callable[..., Run], role: 
     trained = list(run.model.state_dict().values())
     assert torch.equal(trained[0], next(iter(before.values())))  # frozen, so not trained
     assert not torch.equal(trained[-1], list(before.values())[-1])
-
-
-def test_the_model_of_a_run_can_be_trained_on(train: Callable[..., Run]) -> None:
-    run = train()
-    assert not run.model.training
-    assert all(p.grad is None for p in run.model.parameters())
-    run.model(torch.ones(2, 4), torch.tensor([0.5, 0.5])).sum().backward()
-    again = train(model=run.model)
-    assert again.front != run.front
 
 
 def test_the_front_is_that_of_the_model(train: Callable[..., Run]) -> None:

@@ -154,15 +154,6 @@ def test_a_stack_of_images_is_each_alone_after_twenty_steps(
     assert [run.record["seeds_together"] for run in alone] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("method", ["cosmos", "linear"])
-def test_groups_milestones_and_decay_are_stacked_too(tmp_path: Path, method: str) -> None:
-    settings = SETTINGS | {"milestones": (1, 3), "weight_decay": 0.1, "learning_rate": 0.01}
-    given: dict[str, Any] = {"precision": "fp64", "settings": settings, "method": method}
-    runs = _go(tmp_path / "together", **given)
-    assert {run.record["seeds_together"] for run in runs} == {3}
-    _near(runs, _alone(tmp_path / "alone", **given))
-
-
 def _layers(*between: nn.Module) -> nn.Module:
     torch.manual_seed(5)
     return nn.Sequential(nn.Linear(4, 8), *between, nn.ReLU(), nn.Linear(8, 2))
@@ -237,13 +228,6 @@ def test_folders_records_and_progress(tmp_path: Path, monkeypatch: pytest.Monkey
     ]
 
 
-def test_a_folder_that_exists_refuses_all(tmp_path: Path) -> None:
-    (tmp_path / "seed-2").mkdir()
-    with pytest.raises(RunError, match=r"seed-2` exists.*`out`"):
-        _go(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["seed-2"]
-
-
 # ---------------------------------------------------------------- cut short
 
 
@@ -283,16 +267,6 @@ def test_seeds_that_stand_at_different_epochs_finish_right(tmp_path: Path) -> No
     assert [run.record["seeds_together"] for run in runs] == [2, 2, 2, 2]
 
 
-def test_a_stack_with_other_settings_is_not_resumed(tmp_path: Path) -> None:
-    with pytest.raises(InterruptedError):
-        _go(tmp_path, progress=stop_at(1))
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    for changes in ({"precision": "fp64"}, {"settings": SETTINGS | {"penalty": 2.0}}):
-        with pytest.raises(RunError, match="other settings"):
-            _go(tmp_path, resume=True, **changes)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
 def test_one_seed_that_diverges_names_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,21 +303,6 @@ def test_one_seed_that_diverges_names_its_folder(
 
 def _full(*given: object) -> None:
     raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
-
-
-def test_a_computer_without_memory_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As torch says it of a CPU, and NumPy."""
-    for number, error in enumerate((RuntimeError, MemoryError)):
-
-        def run(_: Trainer, error: type[Exception] = error) -> None:
-            raise error("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Trainer, "run", run)
-            with pytest.raises(RunError, match=r"out of memory.*`batch_size`"):
-                _go(tmp_path / f"{number}", seeds=None)
 
 
 def test_too_many_for_the_memory_are_trained_in_smaller_stacks(

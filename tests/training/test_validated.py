@@ -327,14 +327,3 @@ def test_the_death_of_a_worker_is_told_wherever_torch_raises_it(tmp_path: Path) 
 
     with pytest.raises(DataError, match=r"the data of `pictures` has died.*`workers`.*resume=True"):
         _fit(problem_of(Pictures(16)), tmp_path / "run", progress=die)
-
-
-def test_what_goes_wrong_in_the_test_split_is_tested_again(
-    read: Callable[[], None], tmp_path: Path
-) -> None:
-    read()
-    with pytest.raises(DataError, match=r"`test` of `pictures` cannot be read.*resume=True"):
-        _fit(problem_of(Pictures(16), test=_Breaks(2, _lost)), tmp_path / "run")
-    sound = problem_of(Pictures(16), test=_Breaks(SOUND, _lost))
-    run = _fit(sound, tmp_path / "run", resume=True)
-    assert np.isfinite(run.front.values).all()

@@ -5,7 +5,6 @@ from paretocosmos.config.presets import (
     choose_network,
     choose_preset,
     find_rate_gap,
-    pick_batch_size,
 )
 from paretocosmos.config.resolve import make_plan
 from paretocosmos.config.settings import (

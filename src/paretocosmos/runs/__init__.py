@@ -3,7 +3,6 @@
 from paretocosmos.runs.checkpoint import (
     TrainingState,
     checkpoint_path,
-    clean_run_folder,
     find_common_epoch,
     find_flaw,
     find_newest_checkpoint,

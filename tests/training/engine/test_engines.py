@@ -220,18 +220,6 @@ def test_preparing_trains_nothing(
         assert torch.equal(one, two)
 
 
-def test_a_recording_is_prepared_for_both_sizes() -> None:
-    model = _plain()
-    work = _work(model)
-    engine = choose_engine("traced", work, model, traceable=True, steps=1)
-    engine.prepare(*_drawn(work))
-    seen: list[str] = []
-    model.register_forward_hook(lambda *given: seen.append("called"))
-    engine.epoch(*_drawn(work))
-    assert engine.name == "traced"
-    assert seen == []  # nothing is left to record
-
-
 # ---------------------------------------------------------------- cutting an epoch for graphs
 
 

@@ -217,16 +217,6 @@ def test_waiting_for_a_slow_thread_is_counted(handover: Handover) -> None:
     assert feed.waited == 2 * len(pieces)
 
 
-def test_batches_that_are_ready_are_not_waited_for(handover: Handover) -> None:
-    feed, pieces = _streamed(_data()), torch.arange(SAMPLES).split(5)
-    with closing(feed.run(pieces)) as batches:
-        next(batches)
-        handover.empty = False
-        for _ in batches:
-            pass
-    assert feed.waited == 1
-
-
 # ---------------------------------------------------------------- however it ends
 
 

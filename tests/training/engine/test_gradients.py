@@ -10,7 +10,7 @@ from torch.autograd.functional import jacobian
 from torch.func import functional_call
 
 from paretocosmos.methods import Cosmos, Epo, Mgda, ParetoMtl
-from paretocosmos.nn.conditioning import Unconditioned, is_inside
+from paretocosmos.nn.conditioning import Unconditioned
 from paretocosmos.training.engine import LossGradients, find_head_modules
 
 DOUBLE = torch.float64
@@ -139,20 +139,6 @@ def test_several_seeds_are_each_alone(
             _close(gram[place], _expected_gram(jacobians, apart, shape))
 
 
-@pytest.mark.parametrize("groups", [1, 4])
-def test_the_gram_matrix_asked_for_twice_is_paid_for_once(groups: int) -> None:
-    model, inputs = Tasks(2), torch.randn(8, 2, 4, 4, dtype=DOUBLE)
-    leaves = _parameters(model, "contiguous")
-    passes: list[int] = []
-    leaves["conv.weight"].register_hook(lambda gradient: passes.append(1))
-    each_loss = LossGradients(_losses(model, inputs, groups)(leaves), leaves, HEADS, stacked=False)
-    first = each_loss.gram()
-    assert len(passes) == 2 * groups
-    assert torch.equal(each_loss.gram(), first)
-    each_loss.weighted(torch.ones(groups, 2, dtype=DOUBLE))
-    assert len(passes) == 2 * groups
-
-
 def _weighted_is_a_backward_pass(
     each_loss: LossGradients, losses: Tensor, leaves: Parameters
 ) -> None:
@@ -167,23 +153,6 @@ def _weighted_is_a_backward_pass(
         _close(found[name], gradient)
     assert not found["taskless"].any()
     assert found["conv.weight"].any()
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("head", True),
-        ("head.weight", True),
-        ("head.0.weight", True),
-        ("header.weight", False),
-        ("a.head.weight", False),
-        ("tasks.left.bias", True),
-        ("tasks.right.bias", False),
-    ],
-)
-def test_a_parameter_belongs_to_a_module_by_whole_names(name: str, expected: bool) -> None:
-    assert is_inside(name, ("head", "tasks.left")) == expected
-    assert not is_inside(name, ())
 
 
 class Declared(nn.Module):

@@ -67,21 +67,6 @@ def _stacked(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     return {name: torch.stack([part[name] for part in parts]) for name in parts[0]}
 
 
-def test_a_loaded_state_goes_on() -> None:
-    parameters = {"p": torch.ones(3)}
-    adam = Optimizer(parameters, UpdateRule("adam", 0.0))
-    adam.set_rates([0.1])
-    adam.update({"p": torch.ones(3)})
-    twin = {"p": parameters["p"].clone()}
-    other = Optimizer(twin, UpdateRule("adam", 0.0))
-    other.set_rates([0.1])
-    for name, value in other.state().items():
-        value.copy_(adam.state()[name])
-    for one in (adam, other):
-        one.update({"p": torch.tensor([1.0, -2.0, 0.5])})
-    assert torch.equal(parameters["p"], twin["p"])
-
-
 def _equal(one: Mapping[str, Tensor], two: Mapping[str, Tensor]) -> bool:
     return all(torch.equal(one[name], two[name]) for name in one)
 

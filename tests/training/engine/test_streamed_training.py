@@ -88,19 +88,6 @@ def test_streamed_rows_train_the_same_network(both: Both, precision: str) -> Non
     _same(*both("toy_convex", settings=TABLE | {"rays_per_batch": 4}, precision=precision))
 
 
-def test_streamed_seeds_train_together(both: Both) -> None:
-    resident, streamed = both("toy_convex", settings=TABLE, seeds=(1, 2, 3))
-    for one, two in zip(resident, streamed, strict=True):
-        _same(one, two)
-        assert two.record["seeds_together"] == 3
-
-
-def test_several_networks_share_one_feed(both: Both, digits: ImageProblem) -> None:
-    settings = {**IMAGES, "rays_per_batch": 1}
-    del settings["rays"]
-    _same(*both(digits, method="single_task", settings=settings, epochs=1))
-
-
 # ---------------------------------------------------------------- when it goes wrong
 
 

@@ -100,13 +100,12 @@ def make_network_stack(
     scaled = training.scale_losses and tasks[0].fit is None
     # before the networks are stacked: scales are those of each fresh network by itself
     method_state = _init_method_state(networks, plans, scaled=scaled)
-    networks = [task.network for task in tasks]
-    model = networks[0]
+    model = tasks[0].network
     # rounded up: the last short batch of an epoch is a step, too
     steps = training.epochs * -(-len(source) // training.batch_size)
     # frozen parameters get no gradient and no moments
     parameters = (
-        _stack_parameters(networks)
+        _stack_parameters([task.network for task in tasks])
         if stacked
         else {n: p.detach() for n, p in model.named_parameters() if p.requires_grad}
     )
@@ -145,9 +144,8 @@ def make_network_stack(
             for third_party in find_third_party(component)
         ],
     )
-    return NetworkStack(
-        state, choose_engine(engine, state, model, traceable=plan.traceable, steps=steps), count
-    )
+    chosen = choose_engine(engine, state, model, traceable=plan.traceable, steps=steps)
+    return NetworkStack(state, chosen, count)
 
 
 def _init_method_state(

@@ -86,10 +86,10 @@ def test_a_bound_is_dragged_and_the_best_point_that_keeps_it_is_taken(
     assert f'run.choose(max={{"gap": {bound:g}}})' in shown.text("#python")
     kept = int((val.values[:, 1] <= bound).sum() - 1)  # the constant one keeps it, and is not kept
     assert f"The best of {kept} choices" in shown.text("#verdict")
-    # moved away from it by hand, the way back is a button
+    # by hand, after which the way back is a button
     shown.page.locator("#slider").fill("0")
     shown.settle()
-    assert "moved away" in shown.text("#verdict")
+    assert "Chosen by hand, not by the limit" in shown.text("#verdict")
     assert shown.page.locator("#numbers .broken").count() == 2
     shown.page.locator("#verdict button").click()
     shown.settle()
@@ -108,7 +108,7 @@ def test_a_constant_classifier_is_never_taken_silently(show: Open, make_page: Ma
     shown.page.locator(".chip input").fill(f"{strict + 1e-6:.6f}")
     shown.settle()
     said = shown.text("#verdict")
-    assert "No choice has gap at most" in said
+    assert "No choice keeps this on validation data: gap at most" in said
     assert "everybody the same answer would keep the limit" in said
     before = shown.ray()
     assert before != pytest.approx(val.rays[-1], abs=1e-4)
@@ -120,7 +120,7 @@ def test_a_constant_classifier_is_never_taken_silently(show: Open, make_page: Ma
     assert "--allow-constant" in shown.text("#command")
     shown.page.get_by_role("button", name="Leave them out").click()
     shown.settle()
-    assert "No choice has" in shown.text("#verdict")
+    assert "No choice keeps this" in shown.text("#verdict")
 
 
 def test_runs_are_overlaid_and_toggled(show: Open, make_page: MakePage) -> None:

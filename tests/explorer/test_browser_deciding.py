@@ -88,8 +88,16 @@ def test_a_limit_is_in_the_units_of_its_metric(show: Open, make_people_page: Mak
     place = int(np.abs(val.rays[:, 0] - point.ray[0]).argmin())
     best = test.values[val.values[:, 0].argmin(), 0]  # what no limit would cost
     assert f"{100 * (test.values[place, 0] - best):.1f} more wrong answers" in shown.text("#cost")
-    assert f"is {100 * test.values[place, 1]:.1f} points" in shown.text("#cost")
-    assert "95 % interval" in shown.text("#cost")
+    # as `paretocosmos choose` has it: asked, reached on which data, kept or not
+    reached = [f"{100 * front.values[place, 1]:.1f}" for front in (val, test)]
+    said = (
+        f"asked at most 30 points; validation {reached[0]}, kept; test {reached[1]} (95 % interval"
+    )
+    assert said in shown.text("#verdict").replace("Asked", "asked")
+    assert f"The gap in who is selected: {said}" in shown.text("#sheet")
+    shown.page.locator("#slider").fill("0")
+    shown.settle()
+    assert shown.text("#verdict").count("not kept") == 2
 
 
 def test_who_loses_most_by_a_limit_is_said(show: Open, make_people_page: MakePage) -> None:
@@ -180,7 +188,7 @@ def test_undo_right_after_a_change_takes_back_that_change(
     shown.until(lambda: shown.ray() == before)
 
 
-@pytest.mark.parametrize("link", ["Record the decision", "Skip to the choice"])
+@pytest.mark.parametrize("link", ["Record it", "Skip to the choice"])
 def test_a_link_within_the_page_keeps_the_choice(
     show: Open, make_people_page: MakePage, link: str
 ) -> None:
@@ -194,13 +202,13 @@ def test_a_link_within_the_page_keeps_the_choice(
     chosen = view.runs[0].fronts[0].choose(max={"gap": 0.3}).ray
     shown.page.get_by_role("link", name=link).focus()
     shown.page.keyboard.press("Enter")
-    section = {"Record the decision": "record", "Skip to the choice": "decision"}[link]
+    section = {"Record it": "record", "Skip to the choice": "decision"}[link]
     assert shown.page.evaluate("document.activeElement.id") == section
     shown.settle()
     for _ in range(2):  # at once, and after a reload
         assert shown.ray() == pytest.approx(chosen, abs=1e-4)
         assert shown.page.locator(".chip input").input_value() == "30"
-        assert "at most 30.0 points; of the choices that keep it" in shown.text("#sheet")
+        assert "asked at most 30 points; validation" in shown.text("#sheet")
         shown.page.reload()
         shown.settle()
     # one step back is before the limit, not before the link
@@ -238,12 +246,16 @@ def test_the_decision_on_one_page(show: Open, make_people_page: MakePage) -> Non
     made = json.loads(Path(saved.value.path()).read_text(encoding="utf-8"))
     assert made["by"] == "A. Person"
     limit = {"name": "gap", "label": "gap in who is selected", "at_most": 0.3}
-    assert made["bounds"] == [limit | {"split": "val", "kept": True}]
+    (bound,) = made["bounds"]
+    reached = bound.pop("reached")
+    assert bound == limit | {"split": "val", "kept": True}
     assert made["model"]["sha256"] == "abc"
     assert "Old people are missing." in made["not_known"]
     weights = list(made["chosen"]["ray"].values())
     assert weights == pytest.approx(view.runs[0].fronts[0].choose(max={"gap": 0.3}).ray)
     place = int(np.abs(view.runs[0].fronts[0].rays[:, 0] - weights[0]).argmin())
+    for front in view.runs[0].fronts:
+        assert reached[front.split] == pytest.approx(front.values[place, 1])
     answers = view.runs[0].answers
     assert answers is not None
     men = made["costs"]["test"][0]["of"][0]
@@ -256,14 +268,14 @@ def test_the_decision_on_one_page(show: Open, make_people_page: MakePage) -> Non
         assert shown.page.locator(other).is_hidden()
     text = shown.text("#sheet")
     assert "A. Person" in text
-    assert "gap in who is selected at most 30.0 points; of the choices that keep it" in text
+    assert "Of the choices that keep it on validation data, the one with" in text
     tall = shown.page.evaluate("document.getElementById('sheet').getBoundingClientRect().height")
     assert tall < 1000  # A4 at 96 dots an inch has 1,123
     # dragged beyond the limit, which the record must not hide
     shown.page.emulate_media(media="screen")
     shown.page.locator("#slider").fill("0")
     shown.settle()
-    assert "this choice does not keep it on validation data" in shown.text("#sheet")
+    assert "This choice does not keep it on validation data" in shown.text("#sheet")
 
 
 def test_every_statement_of_the_decision_names_its_one_split(
@@ -295,7 +307,7 @@ def test_every_statement_of_the_decision_names_its_one_split(
         assert costs["validation"] not in said
     men = view.runs[0].answers.shares["test"][0, place, 0]  # type: ignore[union-attr]
     assert f"On test data: Of 100 men, {100 * men:.0f}" in sheet
-    assert "of the choices that keep it on validation data" in sheet
+    assert "Of the choices that keep it on validation data" in sheet
     for split, label in (("Test", "test"), ("Validation", "validation")):
         shown.page.get_by_role("radio", name=split).check()
         shown.settle()
@@ -344,13 +356,18 @@ def test_one_answer_for_everybody_is_a_line(show: Open, make_page: MakePage) -> 
     shown.page.locator("#axis-x").select_option("accuracy")
     shown.settle()
     share = 100 / 180  # of the rows that are counted at the first ray, those of the larger class
-    assert f"one answer for everybody, right answers {100 * share:.1f} of 100" in shown.text("#key")
+    said = f"Dashed: one answer for everybody, {100 * share:.1f} of 100 right answers."
+    assert said in shown.text("#key")
     lowest = ".grip.below"
     while float(shown.page.locator(lowest).get_attribute("aria-valuemin")) > share:
         before = shown.picture()
         shown.page.locator("#zoom-out").click()
         shown.settle()
         assert shown.picture() != before
+    for _ in range(3):  # the choice lies elsewhere
+        shown.page.locator("#zoom-in").click()
+        shown.settle()
+    assert f"would have {100 * share:.1f} of 100 right answers: zoom out" in shown.text("#key")
 
 
 def test_points_within_the_intervals_of_the_choice_are_open(
@@ -369,7 +386,7 @@ def test_points_within_the_intervals_of_the_choice_are_open(
         gaps = {"val": ends, "test": ends}
         run = dataclasses.replace(view.runs[0], answers=dataclasses.replace(answers, gaps=gaps))
         shown = show(dataclasses.replace(view, runs=[run]))
-        assert "within those of the choice" in shown.text("#key")
+        assert "cannot tell the points within the ellipse" in shown.text("#key")
         shown_open.append(shown.count_pixels("over", paper))
     # only the choice itself, then a few of its neighbours
     assert shown_open[1] > shown_open[0] + 20

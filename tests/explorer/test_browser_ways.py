@@ -175,7 +175,7 @@ def test_the_band_around_the_curve_is_as_high_as_the_intervals(
 ) -> None:
     view = make_people_page()
     shown = show(view)
-    assert "Shaded: how far a point may be off" in shown.text("#key")
+    assert "Shaded: where points may really lie" in shown.text("#key")
     # a handle without a limit rests at the end of its axis, and knows both ends
     axes = {}
     for side in ("left", "below"):

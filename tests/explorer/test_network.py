@@ -170,8 +170,9 @@ def test_a_case_of_ones_own(
         case["wage"] = float(wage)
         wanted = 100 * predict(shown.ray()[0])
         answer = shown.text("#case-answer")
-        assert float(answer.split("%")[0]) == pytest.approx(wanted, abs=0.06)
-        assert answer.endswith(f"{wanted > 50}.")
+        said, share = answer.split(", with a probability of ")
+        assert said == f"Predicted “True”: {'yes' if wanted > 50 else 'no'}"
+        assert float(share.split("%")[0]) == pytest.approx(wanted, abs=0.06)
         said = shown.text("#case-flips")
         assert shown.page.locator(".flips i").count() == said.count("more than")
         if said.count("more than") == 1:
@@ -195,7 +196,10 @@ def count_by_hand(run: Run, rows: pd.DataFrame, ray: Any) -> dict[str, Any]:
         "fpr_gap": (people[~people["true"]], "chosen"),
         "accuracy_gap": (people, "wrong"),
     }
-    counts: dict[str, Any] = {"accuracy": 1 - people["wrong"].mean()}
+    counts: dict[str, Any] = {
+        "accuracy": 1 - people["wrong"].mean(),
+        "chosen": people["chosen"].mean(),
+    }
     for name, (some, what) in kinds.items():
         each = some.groupby("sex")[what].agg(["sum", "sum", "count"]).to_numpy().astype(float)
         rates = each[:, 0] / each[:, 2]
@@ -216,7 +220,7 @@ def test_rows_of_ones_own(
     shown = show(build_page_model([run]))
     shown.page.set_input_files("#own-open", path)
     shown.until(lambda: "were counted" in shown.text("#own-note"))
-    assert "the “work” of 14 rows" in shown.text("#own-note")
+    assert "14 rows have a “work” that the training data do not have" in shown.text("#own-note")
     assert "on your rows" in shown.text("#decision-title")
     for place in (0, 7, 24):
         ray = run.front_val.rays[place]
@@ -229,7 +233,8 @@ def test_rows_of_ones_own(
         gaps = shown.page.locator("#outcomes .gap").all_text_contents()
         # what is traded leads; wrong answers end with the groups, after those of all
         order = ("tpr_gap", "demographic_parity", "fpr_gap", "accuracy_gap")
-        first = 0
+        assert read_numbers(cells[0]) == pytest.approx([100 * counts["chosen"]], abs=0.051)
+        first = 1
         for name, told in zip(order, gaps, strict=True):
             shares, gap, ends = counts[name]
             first += name == "accuracy_gap"
@@ -251,11 +256,12 @@ def test_a_file_that_does_not_fit_is_refused(
     shown = show(build_page_model([train("rich", sensitive="sex", preset="paper")]))
     before = shown.text("#lead")
     for content, said in {
-        "age;wage\n1;2\n": "lacks columns that the network reads: “work”",
+        "age;wage\n1;2\n": "lacks “work”",
+        "1,2,State\n1,2,State\n": "The first line of the file must name the columns",
         "age,wage,work\n": "no rows below its header",
         "age,wage,work\n1,2,3,4\n": "Row 1 of the file has more fields",
         'age,wage,work\n1,2,"State\n': "Line 2 of the file cannot be read",
-        "age,age\n1,2\n": "two columns with the name “age”",
+        "age,wage,work,age\n1,2,State,1\n": "two columns with the name “age”",
     }.items():
         (tmp_path / "rows.csv").write_text(content)
         shown.page.set_input_files("#own-open", tmp_path / "rows.csv")

@@ -22,6 +22,8 @@ from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
 Counts = npt.NDArray[np.int64]
 # A page has room for the rates of this many groups, and of this many classes.
 MAX_GROUPS, MAX_CLASSES = 24, 6
+# Names of columns that are longer are left out of sentences.
+LONGEST_NAME = 24
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,10 @@ def _build_group_outcomes(problem: TabularProblem, groups: Sequence[str]) -> Ite
     predicted = words.told or f"predicted “{problem.positive}”"
     truth = f"who {words.positive}"
     if not words.positive:
-        truth = f"whose {problem.target.replace('_', ' ')} is “{problem.positive}”"
+        target = problem.target.replace("_", " ")
+        # a long name would make every sentence long, and the title of the page has it
+        named = f"{target} " if len(target) <= LONGEST_NAME else ""
+        truth = f"with {named}“{problem.positive}”"
 
     def make_cells(text: str, true_classes: tuple[int, ...], counted: str) -> tuple[Cell, ...]:
         return tuple(
@@ -181,12 +186,13 @@ def _build_group_outcomes(problem: TabularProblem, groups: Sequence[str]) -> Ite
         make_cells(f"of 100 WHO {truth}, # are found", (1,), "positive"),
         larger=True,
     )
-    rest_of_group = "other WHO" if words.groups else "others WHO"
     yield Outcome(
         f"Wrongly {predicted}",
         f"Of 100 in a group for whom it is not true, how many are {predicted}.",
         "fpr_gap",
-        make_cells(f"of 100 {rest_of_group}, # are wrongly {predicted}", (0,), "positive"),
+        make_cells(
+            f"of 100 WHO for whom it is not true, # are wrongly {predicted}", (0,), "positive"
+        ),
         larger=False,
     )
     about = "about " if words.groups else ""

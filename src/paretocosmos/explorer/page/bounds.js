@@ -63,6 +63,20 @@ const chip = (name) => {
   return make("span", { class: "chip" }, `${labelOf(name)} ${sign}`, make("span", { class: "amount" }, field, make("span", {}, unitOf(name)), remove));
 };
 
+// Of each limit: what was asked, what was reached on which data, and whether that keeps it.
+const reachedOn = ({ name, bound, side }, split) => {
+  const value = valueAt(active(), state.ray, split, name);
+  const ends = split === choosingSplit ? null : gapEnds(active(), state.ray, split, name);
+  if (!isNumber(value)) return `${splitName(split).toLowerCase()} not known`;
+  const isKept = side * value <= side * bound + 1e-12;
+  const doubt = isKept && ends && side * ends[side > 0 ? 1 : 0] > side * bound ? ", though perhaps not by new cases" : "";
+  return `${splitName(split).toLowerCase()} ${bare(name, value)}${ends ? ` (95 % interval: ${bare(name, ends[0])} to ${bare(name, ends[1])})` : ""}, ${isKept ? "kept" : "not kept"}${doubt}`;
+};
+const reachedText = (isNamed) => boundsOf(criteria()).map((one) => {
+  const asked = limitText(one).slice(labelOf(one.name).length + 1);
+  return `${isNamed ? `${capital(theOf(one.name))}: asked` : "Asked"} ${asked}; ${[...new Set([choosingSplit, lastSplit])].map((split) => reachedOn(one, split)).join("; ")}.`;
+}).join(" ");
+
 const bestOf = (count) => (count === 1 ? "The only choice that keeps" : `The best of ${count} choices that keep`);
 // What came of it: chosen, moved away from, or refused, with how close one comes.
 const showVerdict = () => {
@@ -70,7 +84,7 @@ const showVerdict = () => {
   const found = pick(front, criteria());
   const box = $("verdict");
   box.classList.toggle("refused", found.at < 0);
-  const wanted = boundsOf(criteria()).map(({ name, bound, side }) => `${labelOf(name)} at ${side > 0 ? "most" : "least"} ${inUnits(name, bound, 2).replace(/\.?0+(?=\u00a0|$)/, "")}`).join(" and ");
+  const wanted = boundsOf(criteria()).map(limitText).join(" and ");
   const button = (text, act) => {
     const made = make("button", { type: "button", class: "link" }, text);
     made.addEventListener("click", act);
@@ -78,7 +92,7 @@ const showVerdict = () => {
   };
   if (found.at < 0) {
     const near = boundsOf(criteria()).map(({ name }) => `${inUnits(name, front.columns[name][found.closest])}`).join(" and ");
-    const parts = [wanted ? `No choice has ${wanted} on ${dataName(choosingSplit)}; the closest has ${near}. ` : `Every choice gives everybody the same answer on ${dataName(choosingSplit)}. `];
+    const parts = [wanted ? `No choice keeps this on ${dataName(choosingSplit)}: ${wanted}. The closest has ${near}. ` : `Every choice gives everybody the same answer on ${dataName(choosingSplit)}. `];
     if (found.closest !== undefined && wanted) parts.push(button("Show the closest", () => setRay(front.ray(found.closest))), " ");
     if (found.constant && !state.constants) parts.push("Giving everybody the same answer would keep the limit. ", button("Allow that", () => { state.constants = true; choose(); }));
     box.replaceChildren(...parts);
@@ -88,8 +102,9 @@ const showVerdict = () => {
   const there = mixOf(active(), choosingSplit);
   const same = there.length === 1 && there[0][0] === found.at;
   if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `${bestOf(kept[state.run].reduce((sum, one) => sum + one, 0))} ${boundsOf(criteria()).length > 1 ? "the limits" : "the limit"} on ${dataName(choosingSplit)}, out of ${front.count}. ` : "");
-  else if (hasBounds()) parts.push("You moved away from the limit. ", button(`Back to the ${way(bestName())} with ${wanted}`, () => choose()));
+  else if (hasBounds()) parts.push(`${state.asked ? "Found by questions" : "Chosen by hand"}, not by the limit. `, button(`Take the ${way(bestName())} within it`, () => choose()), ". ");
   else parts.push("Set a limit to get the best choice that keeps it.");
+  if (hasBounds()) parts.push(reachedText(boundsOf(criteria()).length > 1));
   if (state.constants) parts.push(" Choices that give everybody the same answer are allowed. ", button("Leave them out", () => { state.constants = false; choose(); }));
   box.replaceChildren(...parts);
 };

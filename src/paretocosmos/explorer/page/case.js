@@ -70,14 +70,17 @@ const buildForm = () => {
     return changed("case");
   }
   const { about } = active().record;
-  const group = isGroup(about) && typeof about.sensitive === "string" && !page.columns.some(({ name }) => name === about.sensitive) ? ` It does not read ${nice(about.sensitive)}, so that is not asked.` : "";
-  say($("case-text"), `The network itself is in this page; what you enter stays here. It reads ${page.columns.length === 1 ? "one column" : `${page.columns.length} columns`}.${group} The form begins with the middle number and the most frequent answer of the training data; an empty number is missing.`);
+  const group = isGroup(about) && typeof about.sensitive === "string" && !page.columns.some(({ name }) => name === about.sensitive) ? ` It does not read ${nice(about.sensitive)}, so that is not asked for.` : "";
+  say($("case-text"), `Fill in what the network reads. It is part of this page, so what you enter stays here.${group} The form begins with medians and with the most frequent categories of the training data. Where a number is missing, leave it empty.`);
   if (!$("case-form").elements.length) {
     const again = make("button", { type: "reset" }, "Start again");
     $("case-form").append(...page.columns.map((column) => make("label", {}, make("span", {}, nice(column.name)), fieldOf(column))), make("span", { class: "actions" }, again));
   }
   return readForm();
 };
+// What a yes means, as the bars above have it: "Predicted to earn over 50,000".
+const askedOfCase = () => words.outcomes.find(({ cells }) => cells.every(({ counted, true_classes: over }) => counted === "positive" && over.length !== 1))?.title ?? `Predicted “${page.answer.classes[1]}”`;
+const answersOf = (index) => (page.answer.task === "binary" ? ["no", "yes"][index] : `“${page.answer.classes[index]}”`);
 const showCase = () => {
   if (!asked.features || !networkOf(active())) return;
   const answer = answerAt(state.ray);
@@ -85,12 +88,12 @@ const showCase = () => {
   const number = (text) => make("b", {}, text);
   const best = classOf(answer);
   if (task === "number") $("case-answer").replaceChildren("The prediction is ", number(plain(answer[0])), ".");
-  else if (task === "binary") $("case-answer").replaceChildren(number(percent(answer[0], 1)), ` for “${classes[1]}”: the answer is `, number(classes[best]), ".");
-  else $("case-answer").replaceChildren(number(percent(answer[best], 1)), " for ", number(classes[best]), ", more than for any other.");
+  else if (task === "binary") $("case-answer").replaceChildren(`${askedOfCase()}: `, number(answersOf(best)), ", with a probability of ", number(percent(answer[0], 1)), ".");
+  else $("case-answer").replaceChildren("Most probable: ", number(`“${classes[best]}”`), ", with a probability of ", number(percent(answer[best], 1)), ".");
   if (J !== 2 || task === "number") return;
   const wish = wishOf(0);
-  const said = flips.map(({ weight, from, to }) => `with more than ${percent(weight, 1)} of the weight on ${wish} it is ${classes[to]} instead of ${classes[from]}`);
-  say($("case-flips"), said.length ? `${capital(listing(said, "and"))}; the slider has a mark there.` : "The answer is the same at every trade-off.");
+  const said = flips.map(({ weight, from, to }) => `with more than ${percent(weight, 1)} of the weight on ${wish} it is ${answersOf(to)} instead of ${answersOf(from)}`);
+  say($("case-flips"), said.length ? `${capital(listing(said, "and"))}. The slider is marked there.` : "The answer is the same at every trade-off.");
 };
 const setUpCase = () => {
   $("case-form").addEventListener("submit", (event) => event.preventDefault());

@@ -183,7 +183,7 @@ const setUpChart = () => {
     for (const key of ["view", "split"]) for (const radio of $(key).querySelectorAll("input")) radio.checked = radio.value === state[key];
   });
   for (const key of ["x", "y"]) {
-    options($(`axis-${key}`), byPlainness.map((name) => [name, capital(labelOf(name))]), state[key]);
+    options($(`axis-${key}`), byPlainness.map((name) => [name, capital(plane.labelled(name))]), state[key]);
     $(`axis-${key}`).addEventListener("change", (event) => { state[key] = event.target.value; [state.zoom, state.centre] = [0, null]; changed("view"); });
   }
   const kinds = J === 2 ? ["plane"] : J === 3 ? ["plane", "space", "lines"] : ["lines", "plane"];

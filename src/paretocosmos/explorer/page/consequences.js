@@ -88,19 +88,23 @@ const leadOf = (run, ray, split) => {
     return all.slice(0, J).flatMap(({ name, title, cells }, at) => [`${at ? "; " : ""}${at ? title.charAt(0).toLowerCase() + title.slice(1) : title} `, { number: inUnits(name, cells[0].at(run, ray, split)[0]) }]).concat(".");
   }
   // of many groups the lowest and the highest; of a long name its beginning
-  const known = all[0].cells.filter((cell) => isNumber(cell.at(run, ray, split)[0]));
-  const told = known.length ? known : all[0].cells.slice(0, 1);
+  const told = all[0].cells.filter((cell) => isNumber(cell.at(run, ray, split)[0]));
+  // of rows without groups and true answers, how many get a yes
+  const [rows, answer] = labelOf("positive_rate").split(" who are ");
+  if (!told.length) return answer ? [`Of 100 ${rows}, `, { number: whole(valueAt(run, ray, split, "positive_rate")) }, ` are ${answer}.`] : ["Nothing is known of the answers."];
   const ranked = [...told].sort((a, b) => a.at(run, ray, split)[0] - b.at(run, ray, split)[0]);
   const led = told.length > MOST_SAID ? [ranked[0], ranked[ranked.length - 1]] : told;
   const said = led.flatMap((cell, at) => {
-    const [before, after] = cell.sentence.split("#").map((text) => text.replaceAll(cell.who, short(cell.who)));
-    if (!at) return [before, number(cell), after];
-    return before ? [`; ${before.replace(/ (who|whose) .*$/, ", ")}`, number(cell), ""] : [", ", number(cell), ` of 100 ${short(cell.who)}`];
+    const who = short(cell.who);
+    const [before, after] = cell.sentence.split("#").map((text) => text.replaceAll(cell.who, who));
+    if (!at) return [before, number(cell), agreeing(after, number(cell).number)];
+    const end = before.indexOf(who) + who.length; // what else is true of them has been said
+    return before ? [`; ${before.slice(0, end + Number(before[end] === "”"))}, `, number(cell), ""] : [", ", number(cell), ` of 100 ${who}`];
   }).concat(led.length < told.length ? ` (the lowest and the highest of ${told.length}). ` : ". ");
   const other = all.slice(1).find((one) => one.lead);
-  if (other) {
+  if (other && isNumber(other.cells[0].at(run, ray, split)[0])) {
     const [before, after] = other.cells[0].sentence.split("#");
-    said.push(before || "In all, ", number(other.cells[0]), `${after}.`);
+    said.push(before || "In all, ", number(other.cells[0]), `${agreeing(after, number(other.cells[0]).number)}.`);
   }
   if (said[0]) said[0] = capital(said[0]);
   return said;

@@ -22,6 +22,7 @@ const costParts = (split) => {
 const costText = (split) => {
   const parts = costParts(split);
   if (!parts.length) return "";
+  if (!parts.some(({ by }) => isNumber(by))) return "";
   const telling = parts.filter(({ name, by }) => isNumber(by) && Math.abs(by) * scaleOf(name) >= (unitOf(name) ? 0.05 : 1e-4));
   const best = `the choice with the ${way(bestName())}`;
   const compared = `On ${dataName(split)}, compared with ${best}`;
@@ -40,7 +41,9 @@ const worseOutcomes = (split) => {
     const grown = { by: now - before, text: `${Object.hasOwn(page.measures, outcome.gap) ? theOf(outcome.gap) : `the gap in ${outcome.title.toLowerCase()}`} grew from ${fixed(100 * before, 1)} to ${pointsText(now)}` };
     const lost = outcome.cells.filter((cell) => cell.group && typeof outcome.larger === "boolean").map((cell) => {
       const change = cell.at(run, state.ray, split)[0] - cell.at(run, reference, split)[0];
-      return { by: outcome.larger ? -change : change, text: cell.sentence.replace("#", `${fixed(Math.abs(100 * change), 0)} ${change > 0 ? "more" : "fewer"}`) };
+      const size = fixed(Math.abs(100 * change), 0);
+      const [before, after] = cell.sentence.split("#");
+      return { by: outcome.larger ? -change : change, text: `${before}${size} ${change > 0 ? "more" : "fewer"}${agreeing(after, size)}` };
     });
     const worst = lost.sort((a, b) => b.by - a.by).slice(0, 1); // of each outcome, the group that loses most
     return [...(traded.includes(outcome.gap) ? [] : [grown]), ...worst];
@@ -50,22 +53,8 @@ const worseText = (split) => {
   const worse = worseOutcomes(split).slice(0, 3);
   return worse.length ? `Worse on ${dataName(split)}, too: ${worse.map(({ text }) => text).join("; ")}.` : "";
 };
-// What new people may see of a limit.
-const sureText = () => {
-  const run = active();
-  return boundsOf(criteria()).map(({ name, bound, side }) => {
-    const value = valueAt(run, state.ray, lastSplit, name);
-    const ends = gapEnds(run, state.ray, lastSplit, name);
-    if (!isNumber(value) || lastSplit === choosingSplit) return "";
-    const sure = ends ? ` (95 % interval: ${bare(name, ends[0])} to ${bare(name, ends[1])})` : "";
-    const broken = ends && (side > 0 ? ends[1] > bound : ends[0] < bound);
-    const over = side > 0 ? value > bound : value < bound;
-    const said = over ? `: ${side > 0 ? "above" : "below"} the limit` : broken ? ": the limit may not hold for new cases" : "";
-    return ` On ${dataName(lastSplit)}, ${theOf(name)} is ${inUnits(name, value)}${sure}${said}.`;
-  }).join("");
-};
 const showCost = () => {
-  const said = [costText(state.split), worseText(state.split), sureText().trim()].filter(Boolean);
+  const said = [costText(state.split), worseText(state.split)].filter(Boolean);
   if ($("cost").textContent !== said.join("")) $("cost").replaceChildren(...said.map((text) => make("span", {}, text)));
 };
 on("run", showTrade);

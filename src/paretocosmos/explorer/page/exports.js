@@ -16,7 +16,7 @@ const pictureOf = () => {
   const [width, height] = size;
   const margin = 28;
   const key = runs.length > 1 ? 24 * visible().length : 0;
-  const said = [`Chosen: ${leadText(active(), state.ray, state.split)}`, costText(state.split), sureText().trim(), boundsOf(criteria()).map(({ name, bound, side }) => `Limit: ${labelOf(name)} at ${side > 0 ? "most" : "least"} ${inUnits(name, bound)}.`).join(" "), $("key").textContent].filter(Boolean);
+  const said = [`Chosen: ${leadText(active(), state.ray, state.split)}`, costText(state.split), reachedText(true), $("key").textContent].filter(Boolean);
   const context = sheet.getContext("2d");
   context.font = `400 13px ${paint.sans}`;
   const lines = said.flatMap((text) => brokenAt(context, text, width));

@@ -152,18 +152,32 @@ const buildNetwork = (raw, columns, answer) => {
 
   // ---- the closed-form adjustment, as `fairness.adjustment` has it ----
   const places = net.multipliers ? net.multipliers.length / (2 * net.heads[1]) : 0;
-  const adjust = (outputs, row, ray) => {
+  // Joint probabilities of label and group [rows, 2 * groups], once for all rays of the same outputs.
+  const joints = { of: null, each: null };
+  const jointsOf = (outputs) => {
+    if (joints.of === outputs) return joints.each;
     const groups = net.heads[1];
-    const at = Math.round(Math.fround((ray[1] / (ray[0] + ray[1])) * (places - 1))) * 2 * groups;
-    const logit = outputs[row * width];
-    let cost = 0;
-    for (let y = 0; y < 2; y += 1) {
-      const from = row * width + 1 + y * groups;
-      const norm = logSumExp(Array.from(outputs.subarray(from, from + groups)));
-      const log = -softplus(y ? -logit : logit) - norm;
-      for (let g = 0; g < groups; g += 1) cost += Math.exp(log + outputs[from + g]) * net.multipliers[at + y * groups + g];
+    const each = new Float64Array((outputs.length / width) * 2 * groups);
+    for (let row = 0; row * width < outputs.length; row += 1) {
+      for (let y = 0; y < 2; y += 1) {
+        const from = row * width + 1 + y * groups;
+        const norm = logSumExp(Array.from(outputs.subarray(from, from + groups)));
+        const log = -softplus(y ? -outputs[row * width] : outputs[row * width]) - norm;
+        for (let g = 0; g < groups; g += 1) each[(2 * row + y) * groups + g] = Math.exp(log + outputs[from + g]);
+      }
     }
-    const [positive, negative] = [Math.exp(-softplus(-logit)), Math.exp(-softplus(logit))];
+    Object.assign(joints, { of: outputs, each });
+    return each;
+  };
+  const adjust = (outputs, row, ray) => {
+    const count = 2 * net.heads[1];
+    const at = Math.round(Math.fround((ray[1] / (ray[0] + ray[1])) * (places - 1))) * count;
+    const logit = outputs[row * width];
+    const each = jointsOf(outputs);
+    let cost = 0;
+    for (let k = 0; k < count; k += 1) cost += each[row * count + k] * net.multipliers[at + k];
+    const positive = 1 / (1 + Math.exp(-logit));
+    const negative = 1 / (1 + Math.exp(logit));
     const root = Math.sqrt(cost > 0 ? (1 - cost) ** 2 + 4 * cost * negative : (1 + cost) ** 2 - 4 * cost * positive);
     const above = cost > 1 ? (4 * cost * negative) / Math.max(root + cost - 1, 1e-30) : root + 1 - cost;
     const below = cost < -1 ? (-4 * cost * positive) / Math.max(root - cost - 1, 1e-30) : root + 1 + cost;

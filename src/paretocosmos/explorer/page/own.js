@@ -52,7 +52,7 @@ const openRows = async (file) => {
     words.sizes[OWN] = found[0].count;
     if (!splits.includes(OWN)) splits.push(OWN);
     state.split = OWN;
-    say($("own-note"), [`${found[0].count.toLocaleString("en-US")} rows of ${file.name} were counted. All numbers above are now those of your rows; the switch beside “${$("consequences-title").textContent}” goes back to those of the report.`, ...found[0].notes].join(" "));
+    say($("own-note"), [`${found[0].count === 1 ? "1 row" : `${found[0].count.toLocaleString("en-US")} rows`} of ${file.name} ${found[0].count === 1 ? "was" : "were"} counted, and all numbers above are now about your rows. The switch beside “${$("consequences-title").textContent}” goes back to the report's data.`, ...found[0].notes].join(" "));
     showSplits();
     changed("run", "view", "ray", "criteria");
   } catch (error) {
@@ -65,7 +65,8 @@ const showOwn = () => {
   const both = [lastSplit, OWN];
   $("own-table").hidden = !splits.includes(OWN) || !run.network;
   if ($("own-table").hidden) return;
-  const rows = outcomesOf(run).flatMap((outcome) => outcome.cells.map((cell) => {
+  const everybody = { title: capital(labelOf("positive_rate")), cells: [{ who: "", unit: unitOf("positive_rate"), at: (...of) => [valueAt(...of, "positive_rate")] }] };
+  const rows = [everybody, ...outcomesOf(run)].flatMap((outcome) => outcome.cells.filter((cell) => isNumber(cell.at(run, state.ray, OWN)[0])).map((cell) => {
     const found = both.map((split) => cell.at(run, state.ray, split));
     const apart = found[0][1] > found[1][2] || found[1][1] > found[0][2];
     const text = ([value, low, high]) => `${cellText(cell.unit, value)}${isNumber(low) ? ` (${cellText(cell.unit, low)} to ${cellText(cell.unit, high)})` : ""}`;
@@ -77,7 +78,12 @@ const setUpOwn = () => {
   $("own").hidden = !runs.some((run) => run.network) || page.answer.task === "number";
   const { about } = active().record;
   const asked = [about?.target, ...(about?.grouping?.attributes ?? []).map(({ name }) => name)].filter((one) => typeof one === "string");
-  say($("own-text"), `Open or drop a CSV with the columns of the form above${asked.length ? `, and ${listing(asked, "and")} for the comparison` : ""}. It is read here, and nothing leaves this machine.`);
+  say($("own-text"), `Open or drop a CSV with the columns of the form above${asked.length ? `, and with ${listing(asked.map((name) => `“${name}”`), "and")} to count who is affected` : ""}. It is read here, and nothing leaves this machine.`);
+  $("own-template").addEventListener("click", () => {
+    const fields = page.columns.map(({ labels }, c) => { const { value } = $("case-form").elements[c]; return labels ? labels[Number(value)] ?? "" : value; });
+    const rows = [[...page.columns.map(({ name }) => name), ...asked], [...fields, ...asked.map(() => "")]];
+    save(new Blob([`${rows.map((row) => row.map(csvCell).join(",")).join("\r\n")}\r\n`], { type: "text/csv" }), "rows.csv");
+  });
   $("own-open").addEventListener("change", (event) => {
     const [file] = event.target.files;
     event.target.value = "";

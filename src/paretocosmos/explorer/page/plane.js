@@ -194,6 +194,8 @@ const plane = (() => {
       drawChosen(context, (run, mix) => { const where = mixed(run, mix); return where && inside(where) ? where : null; });
     },
     band: () => hasBand(active()),
+    labelled,
+    shows: (name, value) => { const [low, high] = name === state.x ? dx : dy; return value > low && value < high; },
     // How many points of which runs lie beyond the axes.
     outside: () => visible().map((run) => [run, Array.from({ length: shownFront(run).count }, (_, place) => at(run, place)).filter((where) => where && !inside(where)).length]).filter(([, count]) => count),
     centre: () => { const mix = mixOf(active(), state.split); return [state.x, state.y].map((name) => blend(shownFront(active()).columns[name], mix)); },

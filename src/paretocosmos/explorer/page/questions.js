@@ -77,7 +77,7 @@ const plainButton = (text, act) => {
 };
 const sureOf = (asked) => {
   const chances = quiz.model.likely(asked);
-  return listing(traded.map((name) => { const [low, high] = middleOf(valuesOf(name), chances); return `${theOf(name)} from ${bare(name, low)} to ${inUnits(name, high)}`; }), "and");
+  return listing(traded.map((name) => { const [low, high] = middleOf(valuesOf(name), chances); return `${theOf(name)} ${bare(name, low) === bare(name, high) ? "of" : `from ${bare(name, low)} to`} ${inUnits(name, high)}`; }), "and");
 };
 const showQuiz = () => {
   const { model, asked } = quiz;
@@ -104,7 +104,7 @@ const showQuiz = () => {
     $("quiz").close();
   };
   say($("quiz-title"), "This fits your answers best");
-  say($("quiz-text"), `With 80 % probability what you want lies here: ${sureOf(asked)}. The fewer answers contradict each other, the narrower this is.`);
+  say($("quiz-text"), `What you want lies here with a probability of 80 %: ${sureOf(asked)}. The better your answers agree, the narrower this is.`);
   $("quiz-body").replaceChildren(quizCard(quiz.places.indexOf(place), "Take this choice", take));
   $("quiz-actions").replaceChildren(plainButton("Ask again", startQuiz), stop);
   $("quiz-body").firstChild.focus();

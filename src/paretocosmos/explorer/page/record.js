@@ -16,6 +16,7 @@ const keeps = (name, bound, side) => {
   const value = blend(chosenFrom().columns[name], mixOf(active(), choosingSplit));
   return isNumber(value) && side * value <= side * bound + 1e-12;
 };
+const finite = (value) => (isNumber(value) ? value : null);
 const decision = () => {
   const run = active();
   const { record } = run;
@@ -25,7 +26,7 @@ const decision = () => {
     gap: isNumber(gapOf(outcome, run, state.ray, split)) ? { name: outcome.gap, value: gapOf(outcome, run, state.ray, split), interval: gapEnds(run, state.ray, split, outcome.gap) } : null,
     of: outcome.cells.map((cell) => {
       const [value, low, high] = cell.at(run, state.ray, split);
-      return { who: cell.who || outcome.title, unit: cell.unit, value: isNumber(value) ? value : null, interval: isNumber(low) ? [low, high] : null };
+      return { who: cell.who || outcome.title, unit: cell.unit, value: finite(value), interval: isNumber(low) ? [low, high] : null };
     }),
   }))]));
   return {
@@ -33,7 +34,7 @@ const decision = () => {
     by: state.by, why: state.why, on: new Date().toISOString().slice(0, 10),
     chosen: { run: run.label, folder: run.folder, ray: Object.fromEntries(names.map((name, j) => [name, state.ray[j]])), evaluated: mix.length === 1, threshold: words.threshold ?? null },
     data: { name: record.name ?? null, from: words.data || null, rows: words.sizes, what: words.rows, answers_sha256: typeof record.answers === "string" ? record.answers : null },
-    bounds: boundsOf(criteria()).map(({ name, bound, side }) => ({ name, label: labelOf(name), [side > 0 ? "at_most" : "at_least"]: bound, split: choosingSplit, kept: keeps(name, bound, side) })),
+    bounds: boundsOf(criteria()).map(({ name, bound, side }) => ({ name, label: labelOf(name), [side > 0 ? "at_most" : "at_least"]: bound, split: choosingSplit, kept: keeps(name, bound, side), reached: Object.fromEntries(splits.map((split) => [split, finite(valueAt(run, state.ray, split, name))])) })),
     best: bestName(), by_limit: state.byBounds, questions: questionsOf(), constants_allowed: state.constants, cost: costText(lastSplit), worse: worseText(lastSplit), costs, not_known: unknowns(),
     model: { sha256: record.files?.["model.safetensors"] ?? null, version: record.version ?? null, seed: record.seed ?? null, method: named(record.method) ?? null },
   };
@@ -43,7 +44,6 @@ const sheetRows = (made) => made.costs[lastSplit].map(({ outcome, gap, of }) => 
   make("td", {}, gap ? pointsText(gap.value, gap.interval) : "")));
 const showRecord = () => {
   const made = decision();
-  const limits = made.bounds.map((one) => `${one.label} at ${"at_most" in one ? "most" : "least"} ${inUnits(one.name, one.at_most ?? one.at_least)}`).join(" and ");
   const line = (label, ...text) => make("p", {}, make("b", {}, `${label} `), ...text);
   const weights = listing(names.map((_, j) => `${percent(state.ray[j], 1)} on ${wishOf(j)}`), "and");
   const broken = made.bounds.filter((one) => !one.kept);
@@ -51,18 +51,18 @@ const showRecord = () => {
   const kept = `${several ? "them" : "it"} on ${dataName(choosingSplit)}`;
   const verdict = () => {
     if (broken.length) return `this choice does not keep ${several ? `the limit on ${listing(broken.map((one) => one.label), "and")} on ${dataName(choosingSplit)}` : kept}.`;
-    return state.byBounds ? `of the choices that keep ${kept}, the one with the ${way(bestName())}.` : `this choice keeps ${kept}, and was set by hand.`;
+    return state.byBounds ? `of the choices that keep ${kept}, the one with the ${way(bestName())}.` : `this choice keeps ${kept}, and was ${state.asked ? "found by questions" : "set by hand"}.`;
   };
   $("sheet").replaceChildren(
     make("p", { class: "sheet-title" }, made.asked), make("p", { class: "lead" }, made.said),
     line("Decided by", made.by || "____________________", ` on ${made.on}`, made.why ? `, because ${made.why}` : ""),
     line("Chosen", `${made.decided ? "" : "nobody has chosen yet: the page opened at "}${runs.length > 1 ? `in ${made.chosen.run}, ` : ""}a weight of ${weights}; ${made.chosen.evaluated ? "measured" : "interpolated"}${made.questions.length ? `; found by ${made.questions.length} questions` : ""}. ${decidedAt()}`),
-    line(several ? "Limits" : "Limit", limits ? `${limits}; ${verdict()}` : "none was set."),
-    line("Cost", `${[made.cost || "not known.", made.worse].filter(Boolean).join(" ")}${sureText()}`),
+    line(several ? "Limits" : "Limit", made.bounds.length ? `${reachedText(true)} ${capital(verdict())}` : "none was set."),
+    line("Cost", [made.cost || "not known.", made.worse].filter(Boolean).join(" ")),
     line("Data", `${made.data.name ?? "not named"}${made.data.from ? `, ${made.data.from}` : ""}. Below: ${countedOn(lastSplit)}.`),
     make("table", {}, make("thead", {}, make("tr", {}, ...["What happens", "To whom, with 95 % intervals", "Gap"].map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...sheetRows(made))),
     make("p", {}, make("b", {}, "Not known")), make("ul", {}, ...made.not_known.map((text) => make("li", {}, text))),
-    make("p", { class: "quiet small" }, `Model ${String(made.model.sha256 ?? "without a checksum").slice(0, 16)}, seed ${made.model.seed ?? DASH}, paretocosmos ${made.model.version ?? DASH}.`));
+    make("p", { class: "quiet small" }, `Model ${made.model.sha256?.slice(0, 16) ?? "without a checksum"}, seed ${made.model.seed ?? DASH}, paretocosmos ${made.model.version ?? DASH}.`));
 };
 const setUpRecord = () => {
   $("record-print").addEventListener("click", () => { showRecord(); print(); });
@@ -117,7 +117,7 @@ const openRecords = async (files) => {
   const refused = read.findIndex((one) => typeof one === "string");
   if (refused >= 0) return say($("record-note"), `${files[refused].name}: ${read[refused]}`);
   read.forEach(({ made, ray, run }, at) => {
-    const limits = made.bounds.filter(isGroup).map((one) => `${labelOf(String(one.name))} at ${"at_most" in one ? "most" : "least"} ${inUnits(String(one.name), one.at_most ?? one.at_least)}`);
+    const limits = made.bounds.filter(isGroup).map((one) => limitText({ name: String(one.name), bound: Number(one.at_most ?? one.at_least), side: "at_most" in one ? 1 : -1 }));
     state.pins[LETTERS[at]] = { run, ray, said: [String(made.by || files[at].name), String(made.why || DASH), listing(limits, "and") || "none"] };
     state.shown[run] = true;
   });

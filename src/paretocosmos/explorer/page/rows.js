@@ -19,11 +19,11 @@ const countRows = ({ text, network: raw, columns, answer, about, rays, threshold
   const [head, ...rows] = lines.filter((line) => line.length > 1 || line[0]);
   if (!rows.length) refuse("The file has no rows below its header.");
   const titles = head.map((one) => one.trim());
+  const absent = columns.filter(({ name }) => !titles.includes(name.trim())).map(({ name }) => name);
+  if (absent.length) refuse(`The first line of the file must name the columns that the network reads, and lacks ${quoted(absent)}. They may be empty, but must be there.`);
   if (new Set(titles).size < titles.length) refuse(`The file has two columns with the name ${quoted([titles.find((one, at) => titles.indexOf(one) < at)])}.`);
   const long = rows.findIndex((row) => row.length > titles.length);
   if (long >= 0) refuse(`Row ${long + 1} of the file has more fields than its header.`);
-  const absent = columns.filter(({ name }) => !titles.includes(name.trim())).map(({ name }) => name);
-  if (absent.length) refuse(`The file lacks columns that the network reads: ${quoted(absent)}. They may be empty, but must be there.`);
   const NONE = new Set(["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]);
   const columnOf = (name) => { const at = titles.indexOf(name.trim()); return rows.map((row) => row[at] ?? ""); };
   const notes = [];
@@ -55,7 +55,7 @@ const countRows = ({ text, network: raw, columns, answer, about, rays, threshold
     if (!column.labels) return readNumbers(column.name);
     const places = readLabels(column.name, column.labels, column.missing);
     const unknown = places.reduce((sum, one) => sum + (one < 0), 0);
-    if (unknown) notes.push(`The training data had none like the “${column.name}” of ${amount(unknown, "row")}.`);
+    if (unknown) notes.push(`${amount(unknown, "row")} ${unknown === 1 ? "has" : "have"} a “${column.name}” that the training data do not have.`);
     return places;
   });
 
@@ -66,7 +66,7 @@ const countRows = ({ text, network: raw, columns, answer, about, rays, threshold
   const truth = known ? readLabels(about.target, classes, -2) : new Float64Array(rows.length).fill(-1);
   if (known && answer.task === "binary" && classes[0] === `not ${classes[1]}`) truth.forEach((one, at) => { if (one === -1) truth[at] = 0; });
   const unsaid = truth.reduce((sum, one) => sum + (one < 0), 0);
-  if (!known) notes.push(`Without a column ${quoted([about.target])} nobody can count which answers are right.`);
+  if (!known) notes.push(`Without a column ${quoted([about.target])} nobody can tell which answers are right.`);
   else if (unsaid) notes.push(`In ${amount(unsaid, "row")} “${about.target}” is not one of ${quoted(classes)}: their answers are neither right nor wrong.`);
   const { grouping } = about;
   const missing = grouping ? grouping.attributes.map(({ name }) => name).filter((name) => !titles.includes(name.trim())) : [];

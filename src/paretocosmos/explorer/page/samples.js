@@ -6,6 +6,8 @@ const buildSamples = () => {
   sampleNodes = [];
   const some = samples && answers && (samples.texts.length || samples.images.length);
   $("samples-body").replaceChildren();
+  $("samples").hidden = !samples && !page.samples_note;
+  say($("held"), samples ? "" : " It holds no row of the data.");
   if (!some) {
     say($("samples-text"), page.samples_note || "This page does not contain this run’s answers.");
     return;

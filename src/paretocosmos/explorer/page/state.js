@@ -79,18 +79,19 @@ const refresh = () => {
 const setRay = (ray, byBounds = false, asked = "") => {
   Object.assign(glide, { from: drawnRay(), began: byBounds ? performance.now() : -Infinity });
   state.ray = onSimplex(ray);
-  state.asked = asked;
   state.touched = true;
-  settle(byBounds);
+  settle(byBounds, asked);
   changed("ray");
 };
-// Choosing by hand looks at the validation data. Once a limit has chosen, the test data lead: they
-// had no part in the choice. Whoever picks the data keeps them.
-const settle = (byBounds) => {
-  const was = state.split;
-  if (byBounds !== state.byBounds && state.split === (byBounds ? choosingSplit : lastSplit)) state.split = byBounds ? lastSplit : choosingSplit;
-  state.byBounds = byBounds;
-  if (state.split !== was) changed("view");
+// Choosing by hand looks at the validation data. Once a limit or answers to questions have chosen,
+// the test data lead: they had no part in the choice. Whoever picks the data keeps them.
+const leadingSplit = () => (state.byBounds || state.asked ? lastSplit : choosingSplit);
+const settle = (byBounds, asked = state.asked) => {
+  const before = leadingSplit();
+  Object.assign(state, { byBounds, asked });
+  if (leadingSplit() === before || state.split !== before) return;
+  state.split = leadingSplit();
+  changed("view");
 };
 // The point that answers the bounds best becomes the chosen one.
 const choose = () => {

@@ -56,6 +56,7 @@ const lookBeyond = () => {
 const showKey = () => {
   const inPlane = state.view === "plane";
   const wrong = inPlane ? [state.x, state.y].filter((name) => isNumber(constantAt(name, state.split)))[0] : undefined;
+  const oneAnswer = wrong && `${inUnits(wrong, constantAt(wrong, state.split))} ${labelOf(wrong)}`;
   const beyond = lookBeyond();
   $("zoom").hidden = state.view !== "plane";
   $("zoom-in").disabled = state.zoom >= MOST_ZOOM;
@@ -65,7 +66,7 @@ const showKey = () => {
     for (let at = 0; at < front.count; at += 1) if (!isKept(run, at) ? k === 2 : front.constant[at] ? k === 1 : front.dominated[at] ? k === 0 : false) return true;
     return false;
   }));
-  const said = [inPlane && "Drag along the points to choose.", inPlane && plane.band() && "Shaded: how far a point may be off, by its 95 % intervals. Open points lie within those of the choice, in the ellipse.", wrong && `Dashed: one answer for everybody, ${labelOf(wrong)} ${inUnits(wrong, constantAt(wrong, state.split))}${state.zoom < 0 ? "" : "; zoom out where it is not in sight"}.`, pale && "Pale: another choice of the same run is no worse in anything and better in something.", hollow && "Hollow: everybody gets the same answer.", grey && "Grey: breaks your limit.",
+  const said = [inPlane && "Drag along the points to choose.", inPlane && plane.band() && "Shaded: where points may really lie, by their 95 % intervals. The data cannot tell the points within the ellipse, drawn as rings, from the choice.", wrong && (plane.shows(wrong, constantAt(wrong, state.split)) ? `Dashed: one answer for everybody, ${oneAnswer}.` : `One answer for everybody would have ${oneAnswer}: zoom out to see where.`), pale && "Pale: another choice of the same run is better in one thing and worse in none.", hollow && "Hollow: everybody gets the same answer.", grey && "Grey: breaks your limit.",
     beyond.length && `Arrows: ${beyond.map(([run, count]) => `${count} of ${run.label}`).join(", ")} beyond the picture${state.zoom === 0 ? "; zoom out to see" : ""}.`];
   say($("key"), said.filter(Boolean).join(" "));
 };

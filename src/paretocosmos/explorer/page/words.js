@@ -26,6 +26,10 @@ const difference = (name, by) => {
   if (unit === "points") return `${theOf(name)} ${by > 0 ? "larger" : "smaller"} by ${size} points`;
   return `${theOf(name)} ${by > 0 ? "larger" : "smaller"} by ${size}`;
 };
+// A limit as it was typed: "gap in who is selected at most 2 points".
+const limitText = ({ name, bound, side }) => `${labelOf(name)} at ${side > 0 ? "most" : "least"} ${Number((bound * scaleOf(name)).toPrecision(6))}${unitOf(name) ? `\u00a0${unitOf(name)}` : ""}`;
+// After a number: "1 is selected", "2 are selected".
+const agreeing = (text, count) => (String(count) === "1" ? text.replace(/\bare\b/, "is") : text);
 // For lists: what is traded first, in plain numbers; losses last.
 const byPlainness = [...new Set([...traded, ...quantities.filter((name) => unitOf(name)), ...quantities.filter((name) => !names.includes(name)), ...names])];
 const rowsIn = (split) => {

@@ -1,6 +1,6 @@
 """`python scripts/explorer_pictures.py RUN COMPARED`: pictures and the animation of the page in docs/.
 
-RUN is a run of adult, COMPARED the folder that `paretocosmos compare adult` wrote; the pages in
+RUN is a run of adult, COMPARED the folder that `paretocosmos compare` wrote; the pages in
 them are opened in Chromium, with a limit of 2 points on the gap of selection rates.
 """
 
@@ -29,7 +29,7 @@ def main() -> None:
     """Open the pages and save what they show."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path, help="a run of adult")
-    parser.add_argument("compared", type=Path, help="the folder of a comparison on adult")
+    parser.add_argument("compared", type=Path, help="the folder of a comparison")
     arguments = parser.parse_args()
     run, compared = (
         (folder / "report.html").absolute().as_uri()

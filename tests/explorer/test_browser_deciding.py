@@ -98,6 +98,9 @@ def test_a_limit_is_in_the_units_of_its_metric(show: Open, make_people_page: Mak
     shown.page.locator("#slider").fill("0")
     shown.settle()
     assert shown.text("#verdict").count("not kept") == 2
+    shown.page.locator(".chip input").fill("0.0001")
+    shown.settle()
+    assert "gap in who is selected at most 0.0001 points. The closest has" in shown.text("#verdict")
 
 
 def test_who_loses_most_by_a_limit_is_said(show: Open, make_people_page: MakePage) -> None:

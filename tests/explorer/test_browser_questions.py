@@ -68,6 +68,7 @@ def test_a_choice_by_questions_is_kept_and_recorded(
     shown.settle()
     ray = shown.ray()
     assert f"found by {count} questions" in shown.text("#sheet")
+    assert shown.text("#decision-title") == "Current choice, on test data"
     with shown.page.expect_download() as saved:
         shown.page.locator("#record-json").click()
     record = json.loads(saved.value.path().read_text())

@@ -134,6 +134,36 @@ def test_many_groups_with_long_names_are_two_in_the_headline(
     assert height < 8  # lines
 
 
+def test_a_run_that_gets_further_within_a_limit_is_named(
+    show: Open, make_people_page: MakePage
+) -> None:
+    view = make_people_page(runs=3)  # each is worse than the one before it
+    shown = show(view)
+    set_limit(shown, "30")
+    assert "Better in" not in shown.text("#verdict")
+    shown.page.locator("#run").select_option("2")
+    shown.settle()
+    best, *_, worst = [run.fronts[0].choose(max={"gap": 0.3}) for run in view.runs]
+    reached = f"{100 * best['loss']:.1f} of 100 instead of {100 * worst['loss']:.1f}"
+    assert f"Better in method 1: wrong answers {reached}." in shown.text("#verdict")
+    shown.page.get_by_role("button", name="Take it").click()
+    shown.settle()
+    assert shown.page.locator("#run").input_value() == "0"
+    assert shown.ray() == pytest.approx(best.ray, abs=1e-4)
+    assert "Better in" not in shown.text("#verdict")
+
+
+def test_one_of_a_hundred_is_singular(show: Open, make_people_page: MakePage) -> None:
+    view = make_people_page()
+    answers = view.runs[0].answers
+    assert isinstance(answers, Answers)
+    shares = {split: np.full((3, 25, 3), 0.01) for split in ("val", "test")}
+    run = dataclasses.replace(view.runs[0], answers=dataclasses.replace(answers, shares=shares))
+    shown = show(dataclasses.replace(view, runs=[run]))
+    said = "Of 100 men, 1 is selected; of 100 women, 1. In all, 1 of 100 answers is wrong."
+    assert shown.text("#lead") == said
+
+
 def test_a_new_limit_is_round(show: Open, make_people_page: MakePage) -> None:
     view = make_people_page()
     shown = show(view)

@@ -21,6 +21,7 @@ from paretocosmos import Problem, evaluate, fit, load_run
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import compute_intervals
 from paretocosmos.explorer import PageModel, build_page_model, build_words, write_report
+from paretocosmos.explorer.predictions import build_outcomes
 from paretocosmos.objectives import AccuracyGap, FprGap, TprGap
 from paretocosmos.problems.tables import TabularProblem, split_rows
 from paretocosmos.runs import Run
@@ -287,3 +288,20 @@ def test_words_are_the_problems_or_those_of_its_columns(problem: TabularProblem)
     assert words.instead == {"binary_cross_entropy": "misclassification"}
     assert words.measures["selection_rate_f"].label == "predicted “True” in “f”"
     assert build_words(None, ["own_thing"]).measures["own_thing"].label == "own thing"
+
+
+@pytest.mark.parametrize(
+    ("target", "named"), [("rich", "rich "), ("a very long name of a column", "")]
+)
+def test_long_names_of_columns_are_left_out_of_sentences(target: str, named: str) -> None:
+    rows = pd.DataFrame(
+        {
+            "x": [k % 7 for k in range(200)],
+            "sex": ["f", "m"] * 100,
+            target: ["no", "no", "yes"] * 66 + ["no"] * 2,
+        }
+    )
+    problem = TabularProblem.from_frame(rows, target=target, positive="yes", sensitive="sex")
+    outcomes = {outcome.gap: outcome for outcome in build_outcomes(problem, (), ("f", "m"))}
+    sentence = outcomes["tpr_gap"].cells[0].sentence
+    assert sentence == f"of 100 in “f” with {named}“yes”, # are found"

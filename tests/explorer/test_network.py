@@ -170,7 +170,7 @@ def test_a_case_of_ones_own(
         case["wage"] = float(wage)
         wanted = 100 * predict(shown.ray()[0])
         answer = shown.text("#case-answer")
-        said, share = answer.split(", with a probability of ")
+        said, share = answer.split(", since a yes has a probability of ")
         assert said == f"Predicted “True”: {'yes' if wanted > 50 else 'no'}"
         assert float(share.split("%")[0]) == pytest.approx(wanted, abs=0.06)
         said = shown.text("#case-flips")
@@ -253,7 +253,8 @@ def read_numbers(text: str) -> list[float]:
 def test_a_file_that_does_not_fit_is_refused(
     show: Callable[..., Any], train: Callable[..., Run], tmp_path: Path
 ) -> None:
-    shown = show(build_page_model([train("rich", sensitive="sex", preset="paper")]))
+    run = train("rich", sensitive="sex", preset="paper")
+    shown = show(build_page_model([run]))
     before = shown.text("#lead")
     for content, said in {
         "age;wage\n1;2\n": "lacks “work”",
@@ -273,6 +274,26 @@ def test_a_file_that_does_not_fit_is_refused(
     shown.until(lambda: "2 rows of rows.csv were counted" in shown.text("#own-note"))
     for said in ("1 cell of “age” cannot be read", "column “rich”", "column “sex”"):
         assert said in shown.text("#own-note")
+    rows = {"age": [np.nan] * 2, "wage": [50_000, np.nan], "work": ["State", "Other"]}
+    with warnings.catch_warnings(action="ignore"):
+        positive = (run.predict(pd.DataFrame(rows), ray=shown.ray()) > 0.5).mean()
+    assert shown.text("#lead") == f"Of 100 rows, {100 * positive:.0f} are predicted “True”."
+
+
+def test_a_template_names_the_columns_and_can_be_opened(
+    show: Callable[..., Any], train: Callable[..., Run], tmp_path: Path
+) -> None:
+    shown = show(build_page_model([train("rich", sensitive="sex")]))
+    shown.page.locator("#case-form input").first.fill("33")
+    with shown.page.expect_download() as saved:
+        shown.page.get_by_role("button", name="Save a template").click()
+    path = tmp_path / "rows.csv"
+    saved.value.save_as(path)
+    template = pd.read_csv(path)
+    assert template.columns.tolist() == ["age", "wage", "work", "rich", "sex"]
+    assert template["age"].tolist() == [33]
+    shown.page.set_input_files("#own-open", path)
+    shown.until(lambda: "1 row of rows.csv was counted" in shown.text("#own-note"))
 
 
 def test_names_of_columns_are_text(show: Callable[..., Any], train: Callable[..., Run]) -> None:

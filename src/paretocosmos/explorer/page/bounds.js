@@ -78,6 +78,13 @@ const reachedText = (isNamed) => boundsOf(criteria()).map((one) => {
 }).join(" ");
 
 const bestOf = (count) => (count === 1 ? "The only choice that keeps" : `The best of ${count} choices that keep`);
+// Another run that is shown and gets further within the limits, on the data by which choices are made.
+const betterRun = (cost) => visible().filter((run) => run !== active()).flatMap((run) => {
+  const front = run.front(choosingSplit);
+  const { at } = pick(front, criteria());
+  const reached = at < 0 ? NaN : costOf(front, criteria())(at);
+  return reached < cost ? [{ run, reached, ray: front.ray(at), value: front.columns[bestName()][at] }] : [];
+}).sort((a, b) => a.reached - b.reached)[0];
 // What came of it: chosen, moved away from, or refused, with how close one comes.
 const showVerdict = () => {
   const front = chosenFrom();
@@ -104,6 +111,12 @@ const showVerdict = () => {
   if (same && (state.byBounds || hasBounds())) parts.push(hasBounds() ? `${bestOf(kept[state.run].reduce((sum, one) => sum + one, 0))} ${boundsOf(criteria()).length > 1 ? "the limits" : "the limit"} on ${dataName(choosingSplit)}, out of ${front.count}. ` : "");
   else if (hasBounds()) parts.push(`${state.asked ? "Found by questions" : "Chosen by hand"}, not by the limit. `, button(`Take the ${way(bestName())} within it`, () => choose()), ". ");
   else parts.push("Set a limit to get the best choice that keeps it.");
+  const better = hasBounds() && betterRun(costOf(front, criteria())(found.at));
+  if (better) {
+    const name = bestName();
+    parts.push(`Better in ${better.run.label}: ${labelOf(name)} ${inUnits(name, better.value)} instead of ${bare(name, front.columns[name][found.at])}. `);
+    parts.push(button("Take it", () => { state.run = better.run.index; setRay(better.ray, true); changed("criteria", "run"); }), " ");
+  }
   if (hasBounds()) parts.push(reachedText(boundsOf(criteria()).length > 1));
   if (state.constants) parts.push(" Choices that give everybody the same answer are allowed. ", button("Leave them out", () => { state.constants = false; choose(); }));
   box.replaceChildren(...parts);

@@ -88,7 +88,7 @@ const showCase = () => {
   const number = (text) => make("b", {}, text);
   const best = classOf(answer);
   if (task === "number") $("case-answer").replaceChildren("The prediction is ", number(plain(answer[0])), ".");
-  else if (task === "binary") $("case-answer").replaceChildren(`${askedOfCase()}: `, number(answersOf(best)), ", with a probability of ", number(percent(answer[0], 1)), ".");
+  else if (task === "binary") $("case-answer").replaceChildren(`${askedOfCase()}: `, number(answersOf(best)), ", since a yes has a probability of ", number(percent(answer[0], 1)), ".");
   else $("case-answer").replaceChildren("Most probable: ", number(`“${classes[best]}”`), ", with a probability of ", number(percent(answer[best], 1)), ".");
   if (J !== 2 || task === "number") return;
   const wish = wishOf(0);

@@ -30,13 +30,28 @@ def weigh(method: Cosmos, losses: torch.Tensor, state: State) -> tuple[torch.Ten
     return method.weights(losses, rays, no_gram, state)
 
 
-def test_sizes_are_means_of_the_absolute_values_over_all_rays() -> None:
+def test_sizes_are_means_over_all_rays_above_the_lowest_value() -> None:
     state = ALIGNED.init(3)
-    every = [draw(seed, 8, 3) * torch.tensor([1.0, -1.0, 1e3]) for seed in range(5)]
+    every = torch.stack([draw(seed, 8, 3) for seed in range(5)]) * torch.tensor([1.0, -1.0, 1e3])
     for losses in every:
         _, state = weigh(ALIGNED, losses, state)
-    torch.testing.assert_close(state["sizes"], torch.stack(every).abs().mean(dim=(0, 1)))
+    expected = every.mean(dim=(0, 1))
+    # of the negative loss, above the lowest value of the steps until then
+    lowest = [float(every[: step + 1, :, 1].min()) for step in range(5)]
+    expected[1] -= sum(lowest) / 5
+    torch.testing.assert_close(state["sizes"], expected)
     assert float(state["steps"]) == 5
+
+
+def test_a_negative_loss_weighs_as_it_would_above_zero() -> None:
+    losses, state, moved_state = draw(1, 16, 2), ALIGNED.init(2), ALIGNED.init(2)
+    lowest = losses.amin(dim=0)
+    for _ in range(3):
+        weights, state = weigh(ALIGNED, losses - lowest, state)
+        moved, moved_state = weigh(
+            ALIGNED, losses - torch.tensor([20.0, 3.0]) - lowest, moved_state
+        )
+    torch.testing.assert_close(moved, weights, rtol=1e-3, atol=1e-3)
 
 
 def test_weights_are_the_gradient_of_the_normalised_loss() -> None:

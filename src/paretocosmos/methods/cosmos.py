@@ -43,8 +43,8 @@ class Cosmos(DirichletRays):
         alpha: the Dirichlet parameter of the rays, one number or one per objective.
         stratified: spread the rays of a step over the distribution.
         alignment: ``"ray"``, as published, or ``"inverse"``: see `cosmos_loss`.
-        normalise: divide each loss by the mean of its absolute value over all rays and the last
-            hundred steps.
+        normalise: divide each loss by its mean over all rays and the last hundred steps; one that
+            is negative is measured from the lowest value so far.
         floor: what every loss weighs at least in the weighted sum; the network hears the ray as it
             is.
         least: the share of its weight in the weighted sum that every loss has at least; `None`:
@@ -90,6 +90,7 @@ class Cosmos(DirichletRays):
         if self.normalise:
             sizes = torch.zeros(objectives)
             state |= {"sizes": sizes, "least_sizes": sizes.clone(), "steps": torch.zeros(())}
+            state["lowest"] = sizes.clone()
         if self.least is not None:
             state["freedom"] = torch.tensor(float(self.least_epochs > 0))
         return state
@@ -105,9 +106,12 @@ class Cosmos(DirichletRays):
     ) -> tuple[Tensor, State]:
         losses, state = losses.detach(), dict(state)
         if self.normalise:
+            # a cosine has no meaning for losses below 0: those are measured from the lowest so far
+            lowest = losses.amin(dim=-2).to(state["lowest"].dtype)
+            state["lowest"] = torch.minimum(state["lowest"], lowest)
+            losses = losses - state["lowest"].unsqueeze(-2)
             sizes = self._update_sizes(losses, state)
-            # a cosine has no meaning for losses below 0
-            losses = (losses / sizes).clamp_min(0)
+            losses = losses / sizes
         weights = cosmos_weights(losses, rays, penalty=self.penalty, alignment=self.alignment)
         if self.floor > 0:
             weights = weights + (apply_floor(rays, self.floor) - rays)
@@ -121,7 +125,7 @@ class Cosmos(DirichletRays):
     def _update_sizes(self, losses: Tensor, state: dict[str, Tensor]) -> Tensor:
         """Update the mean sizes of losses ``[..., G, J]`` in the state; return ``[..., 1, J]``."""
         steps = state["steps"].unsqueeze(-1)
-        now = losses.abs().mean(dim=-2).to(state["sizes"].dtype)
+        now = losses.mean(dim=-2).to(state["sizes"].dtype)
         # a plain mean until it is as long as the memory, so that it does not begin at 0
         rate = (1 / (steps + 1)).clamp_min(1 / MEMORY)
         state["sizes"] = state["sizes"] + rate * (now - state["sizes"])

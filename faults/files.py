@@ -35,8 +35,6 @@ MEGABYTES = 1024.0
 
 HOLES = "40 GB of holes"
 SPECIAL = ("a folder instead", "a link to another file", "a link to nothing", "another file")
-WHOLE = 2000
-"""From so many damages on, kinds of files that take long to make are among them."""
 
 Case = tuple[int, Artefact]
 Spoil = Callable[[], None]

@@ -13,7 +13,7 @@ import pytest
 from tests.resumed import stop_at
 
 from paretocosmos import Run, fit
-from paretocosmos.errors import CallbackWarning, ConfigurationError
+from paretocosmos.errors import CallbackWarning
 from paretocosmos.integrations.loggers import make_logger
 
 # those packages are behind with what others deprecate, and leave temporary folders to the system
@@ -178,11 +178,3 @@ def test_the_command_line_logs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (place,) = (tmp_path / "runs/tensorboard").iterdir()
     assert list(place.glob("events.*"))
-
-
-def test_an_unknown_mode_is_refused() -> None:
-    pytest.importorskip("wandb", reason="wandb is not installed")
-    from paretocosmos.integrations.loggers import WandB
-
-    with pytest.raises(ConfigurationError, match=r"unknown `mode` `of`.*disabled, offline, online"):
-        WandB(mode="of")

@@ -188,43 +188,27 @@ class TensorBoard(RunLogger[SummaryWriter]):
 class WandB(RunLogger["wandb.Run"]):
     """A callback of `fit` that logs settings, losses, fronts and hypervolume for Weights & Biases.
 
-    Nothing leaves the machine unless you ask for it: runs are written to ``wandb/`` in the current
-    folder, and ``wandb sync`` sends them later.
+    Nothing leaves the machine unless you ask for it with ``WANDB_MODE=online``: runs are written to
+    ``wandb/`` in the current folder, and ``wandb sync`` sends them later. The team and the folder
+    are those of the variables ``WANDB_ENTITY`` and ``WANDB_DIR``.
 
     Example: ``docs/howto/logging.md``.
 
     Args:
         project: the project that the runs belong to.
-        entity: the team or user; that of your account if `None`.
-        folder: where ``wandb/`` goes; the current folder if `None`.
-        mode: ``"offline"``, ``"online"`` or ``"disabled"``; if `None`, the value of the variable
-            ``WANDB_MODE``, and offline if it has none.
     """
 
-    _MODES = ("offline", "online", "disabled")
-
-    def __init__(
-        self,
-        project: str = "paretocosmos",
-        *,
-        entity: str | None = None,
-        folder: str | Path | None = None,
-        mode: str | None = None,
-    ) -> None:
+    def __init__(self, project: str = "paretocosmos") -> None:
         require_extra("wandb", "wandb", "`WandB`")
-        if mode is not None and mode not in self._MODES:
-            raise unknown("`mode`", mode, self._MODES)
         super().__init__()
-        self._project, self._entity, self._folder, self._mode = project, entity, folder, mode
+        self._project = project
 
     def _begin(self, start: Start) -> "wandb.Run":
         import wandb
 
-        mode: Any = self._mode or os.environ.get("WANDB_MODE") or "offline"
+        mode: Any = os.environ.get("WANDB_MODE") or "offline"
         log = wandb.init(
             project=self._project,
-            entity=self._entity,
-            dir=self._folder,
             mode=mode,
             name=start.name,
             id=compute_identity(start),

@@ -21,7 +21,7 @@ def write_default() -> Iterator[str]:
         "The default therefore differs from the paper: it pulls the losses to 1/r, so that more weight means a smaller loss and concave fronts are reached; "
         "on tables that trade a gap between groups it is a closed form ([why, and where it loses](docs/decisions/default_method.md)). "
         f"On a concave front (ZDT2), it reaches {ours:.1%} of the exact hypervolume, a weighted sum {plain:.1%}. "
-        f"On {len(ONE_PIECE)} analytic fronts, the weight of an objective and minus its loss have a rank correlation of at least {order:.2f}. "
+        f"On {len(ONE_PIECE)} analytic fronts, the weight of an objective and minus its loss have a rank correlation of at least {order:.3f}. "
         f"{describe_conditioning_cost(link=False)}"
     )
 

@@ -76,6 +76,28 @@ def write_shapes() -> Iterator[str]:
     yield from ("", describe_source("shapes", "One seed"))
 
 
+def write_published_sets() -> Iterator[str]:
+    """Yield our hypervolumes at (1, ..., 1) beside those that LibMOON's authors published."""
+    names = ["COSMOS", "Tchebycheff", "smooth Tchebycheff", "EPO", "weighted sum"]
+    yield from write_table(
+        ["problem", "exact front", "default", *(f"LibMOON, {name}" for name in names)],
+        (
+            [
+                row["problem"].upper(),
+                *(
+                    "–" if value is None else f"{value:.3f}"
+                    for value in (
+                        row["ours"].get("exact"),
+                        row["ours"]["default"],
+                        *map(row["published"].get, names),
+                    )
+                ),
+            ]
+            for row in load_result("shapes")["published"]
+        ),
+    )
+
+
 def write_shapes_in_words() -> Iterator[str]:
     """Yield what the table of shapes says for a choice of the method."""
     fronts = _get_shapes()
@@ -85,12 +107,12 @@ def write_shapes_in_words() -> Iterator[str]:
         for problem in KNOWN
         if volumes[problem, "default"] > max(volumes[problem, m] for m in SHAPES) - 0.01
     ]
-    order = min(fronts[problem, "default"]["order"] for problem in ONE_PIECE)
+    order = min(fronts[problem, "default"]["order"] for problem in KNOWN if problem != "zdt3")
     yield (
         f"On {len(KNOWN)} [fronts known in closed form](results/quality.md#fronts-of-known-shape), the default has the largest hypervolume "
         f"of the methods above, or is within one point of it, on {'all' if len(near) == len(KNOWN) else len(near)}; `linear` reaches {volumes['zdt2', 'linear']:.1%} of a "
-        f"concave one (ZDT2). On fronts in one piece the default's weights and losses have a rank correlation of at least {order:.2f}; "
-        f"on DTLZ7, which is in pieces, only {fronts['dtlz7', 'default']['order']:.2f}."
+        f"concave one (ZDT2). On all but ZDT3, a front in five pieces, the default's weights and losses have a rank correlation of at least {order:.2f}; "
+        f"there it is {fronts['zdt3', 'default']['order']:.2f}, with {fronts['zdt3', 'default']['hypervolume']:.1%} of the hypervolume, and a finding names the end that is missing."
     )
 
 
@@ -226,6 +248,7 @@ def write_overview() -> Iterator[str]:
 REGIONS = {
     "overview": write_overview,
     "shapes": write_shapes,
+    "published_sets": write_published_sets,
     "shapes_in_words": write_shapes_in_words,
     "fronts": write_fronts,
     "ingredients": write_ingredients,

@@ -105,7 +105,7 @@ def test_a_problem_and_a_network_from_outside_likewise(train: Train) -> None:
     eager = train(problem, backbone=silent, **given)
     assert traced.record["engine"] == "traced"
     assert _same(traced, eager)
-    assert eager.record["engine"].startswith("eager: `Silent` may decide things in Python")
+    assert eager.record["engine"].startswith("eager: `Silent` may branch in Python on values")
     assert eager.record["engine"].endswith("in the class, or on the function")
 
 

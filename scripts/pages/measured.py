@@ -142,7 +142,7 @@ def write_growth() -> Iterator[str]:
     )
     yield ""
     yield (
-        f"Tables of {growth['rows']:,} rows and {growth['columns']} columns, but for what grows; each in a process of one thread, on a machine that others used too. Powers are fitted to the larger half of the sizes. Memory "
+        f"Tables of {growth['rows']:,} rows and {growth['columns']} columns, except for what grows; each in a process of one thread, on a shared machine. Powers are fitted to the larger half of the sizes. Memory "
         "does not count mapped files."
     )
     yield from ("", describe_source("growth"))
@@ -317,7 +317,7 @@ def write_pictures() -> Iterator[str]:
     alone, trained = (median(row[name]) for name in ("alone", "trained"))
     yield (
         f"Over {row['pictures']:,} JPEG files of 64 x 64 pixels, a `DataLoader` alone reads {alone:,.0f} pictures a second and a training {trained:,.0f}. "
-        f"In a training of seconds the start counts: {min(one['ratio'] for one in short):.1f} of the pace."
+        f"In a training of a few seconds, start-up counts too: {min(one['ratio'] for one in short):.1f} of that pace."
     )
     yield from ("", describe_source("pictures", "One worker"))
 
@@ -348,18 +348,12 @@ def write_own_networks() -> Iterator[str]:
     result = load_result("own_networks")
     networks, near, far = (result[name] for name in ("networks", "near", "far"))
     reached = [n for n in networks.values() if n["from"] <= near and n["to"] >= far]
-    yield (
-        f"With `fit` and nothing set, {len(reached)} of {len(networks)} networks that it was not written for get from t ≤ {near} to t ≥ {far} of a front that is known, "
-        "(t² D, (1 - t)² D) with t from 0 to 1: two squared errors, to targets whose squared distance is D. From where to where:"
-    )
-    yield ""
-    yield (
-        "; ".join(f"{name} {abs(n['from']):.2f} to {n['to']:.2f}" for name, n in networks.items())
-        + "."
-    )
-    yield ""
     above = max(n["above"] for n in networks.values())
-    yield f"No point is more than {above:.3f} D above that front."
+    yield (
+        f"With `fit` and nothing set, {len(reached)} of {len(networks)} networks that it was not written for, from a linear layer to a vision transformer, cover a known front from t ≤ {near} to t ≥ {far}: "
+        "(t² D, (1 - t)² D) with t from 0 to 1, two squared errors to targets whose squared distance is D. "
+        f"No point is more than {above:.3f} D above that front."
+    )
     yield from ("", describe_source("own_networks"))
 
 

@@ -131,13 +131,13 @@ class Plan:
                 dict.fromkeys(f"`{getattr(f, '__name__', type(f).__name__)}`" for f in functions)
             )
             return (
-                f"{names} may decide things in Python, which faster engines would freeze: if not, "
-                "declare `traceable = True` in the class, or on the function"
+                f"{names} may branch in Python on values, which faster engines would freeze: if "
+                "not, declare `traceable = True` in the class, or on the function"
             )
         for module in self.model.modules():
             if has_hooks(module, backward=True):
                 return (
-                    f"a hook on `{type(module).__name__}` may decide things in Python, which "
+                    f"a hook on `{type(module).__name__}` may branch in Python on values, which "
                     "faster engines would freeze: remove it, or name an engine if it does not"
                 )
         return None

@@ -292,14 +292,13 @@ def _find_no_conflict(front: Front, draws: Array) -> list[Finding]:
         still.append(f"`{name}` ({ends}, noise ±{noise:.2g})")
     if front.objectives - len(still) >= 2:
         return []
-    stay = "stay" if len(still) > 1 else "stays"
+    vary = "vary" if len(still) > 1 else "varies"
     return [
         Finding(
             "no_conflict",
-            f"{' and '.join(still)} {stay} within the noise of the validation rows over the "
-            "non-dominated rays, so no trade-off is visible: use `separate`, a network for each "
-            "ray, to see whether the objectives conflict, and more validation rows to see smaller "
-            "differences",
+            f"{' and '.join(still)} {vary} by no more than the noise of the validation rows, so no "
+            "trade-off is visible: train `separate` to see whether the objectives conflict, or use "
+            "more validation rows to see smaller differences",
         )
     ]
 

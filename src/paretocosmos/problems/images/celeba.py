@@ -138,7 +138,7 @@ def celeba(
 ) -> ImageProblem:
     """CelebA: predict any attributes of a face at once, yes or no (202,599 pictures).
 
-    The aligned pictures are used: the shorter edge is brought to 64 pixels, then the centre is
+    The aligned pictures are used: the shorter edge is scaled to 64 pixels, then the centre is
     taken; pixels are from -1 to 1. They are decoded on the first use, in a minute or two, and kept
     in the cache as one file (2.5 GB), which later uses map into memory. CelebA is for research only
     and must not be passed on, so it is never downloaded: get it from its home page,

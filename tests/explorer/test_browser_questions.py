@@ -1,5 +1,6 @@
 """Choosing by questions in a real browser, answered by people whose preferences are known."""
 
+import dataclasses
 import itertools
 import json
 import re
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from paretocosmos.explorer import PageModel
@@ -83,6 +85,25 @@ def test_a_choice_by_questions_is_kept_and_recorded(
     shown.page.set_input_files("#record-open", path)
     shown.until(lambda: f"found by {count} questions" in shown.text("#sheet"))
     assert shown.ray() == pytest.approx(ray, abs=1e-4)
+
+
+@pytest.mark.parametrize("width", [0.0, 1.0])
+def test_two_that_the_data_cannot_tell_apart_are_said_to_be_so(
+    show: Open, make_people_page: MakePage, width: float
+) -> None:
+    view = make_people_page()
+    front, answers = view.runs[0].fronts[0], view.runs[0].answers
+    assert answers is not None
+    ends = {
+        name: np.stack([column - width, column + width], axis=-1)
+        for name, column in zip(front.names, front.values.T, strict=True)
+    }
+    answers = dataclasses.replace(answers, gaps={"val": ends, "test": ends})
+    runs = [dataclasses.replace(view.runs[0], answers=answers)]
+    shown = show(dataclasses.replace(view, runs=runs))
+    shown.page.locator("#ask").click()
+    assert "Question 1 of 8" in shown.text("#quiz-text")
+    assert ("cannot tell these two apart" in shown.text("#quiz-text")) == (width > 0)
 
 
 def test_nothing_is_asked_where_a_limit_leaves_one_choice(

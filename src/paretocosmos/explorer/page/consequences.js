@@ -45,6 +45,11 @@ const endsOf = (run, split, name) => {
   const at = (k) => 3 * (wrong * run.answers.counted.count + k);
   return name === "misclassification" ? (k) => [shares[at(k) + 1], shares[at(k) + 2]] : (k) => [1 - shares[at(k) + 2], 1 - shares[at(k) + 1]];
 };
+// The same at any ray: [low, high], or null.
+const endsAt = (run, ray, split, name) => {
+  const ends = endsOf(run, split, name);
+  return ends && [0, 1].map((end) => mixture(run.answers.counted, ray, run.networks > 0).reduce((sum, [k, weight]) => sum + weight * ends(k)[end], 0));
+};
 // Where the wrong answers of everybody are counted that a metric tells of; those of several heads come in their order.
 const wrongCell = (name) => {
   const cells = words.outcomes.flatMap((outcome) => outcome.cells);

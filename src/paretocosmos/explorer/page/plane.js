@@ -83,11 +83,10 @@ const plane = (() => {
   // The choice with its intervals, and the points within them, as one.
   const drawNoise = (context, run) => {
     if (!run.answers || run.networks) return;
-    const mix = mixture(run.answers.counted, drawnRay(), false);
-    const sides = [[state.x, sx], [state.y, sy]].map(([name, scale]) => [name, scale, endsOf(run, state.split, name)]);
+    const sides = [[state.x, sx], [state.y, sy]].map(([name, scale]) => [name, scale, endsAt(run, drawnRay(), state.split, name)]);
     if (!sides.some(([, , ends]) => ends)) return;
     const [[x, across], [y, up]] = sides.map(([name, scale, ends]) => {
-      const [low, high] = [0, 1].map((end) => scale(ends ? mix.reduce((sum, [k, weight]) => sum + weight * ends(k)[end], 0) : valueAt(run, drawnRay(), state.split, name)));
+      const [low, high] = (ends ?? Array(2).fill(valueAt(run, drawnRay(), state.split, name))).map(scale);
       return [(low + high) / 2, Math.max(Math.abs(high - low) / 2, THINNEST)];
     });
     if (![x, y, across, up].every(Number.isFinite)) return;

@@ -79,6 +79,13 @@ const sureOf = (asked) => {
   const chances = quiz.model.likely(asked);
   return listing(traded.map((name) => { const [low, high] = middleOf(valuesOf(name), chances); return `${theOf(name)} ${bare(name, low) === bare(name, high) ? "of" : `from ${bare(name, low)} to`} ${inUnits(name, high)}`; }), "and");
 };
+// Each within the intervals of the other: an answer would be arbitrary.
+const isAlike = (pair) => [pair, [...pair].reverse()].every(([a, b]) => traded.every((name) => {
+  const [here, there] = [a, b].map((at) => chosenFrom().ray(quiz.places[at]));
+  const ends = endsAt(active(), here, choosingSplit, name);
+  const value = valueAt(active(), there, choosingSplit, name);
+  return ends && ends[0] <= value && value <= ends[1];
+}));
 const showQuiz = () => {
   const { model, asked } = quiz;
   const stop = plainButton("Close", () => $("quiz").close());
@@ -86,7 +93,7 @@ const showQuiz = () => {
   if (pair) {
     const answer = (letter) => { asked.push([...pair, letter]); showQuiz(); };
     say($("quiz-title"), "Which of these two do you prefer?");
-    say($("quiz-text"), `Question ${asked.length + 1} of ${MOST_QUESTIONS} at most, on ${dataName(choosingSplit)}.`);
+    say($("quiz-text"), `Question ${asked.length + 1} of ${MOST_QUESTIONS} at most, on ${dataName(choosingSplit)}.${isAlike(pair) ? " The data cannot tell these two apart: each lies within the intervals of the other." : ""}`);
     $("quiz-body").replaceChildren(quizCard(pair[0], "The first", () => answer("a")), quizCard(pair[1], "The second", () => answer("b")));
     $("quiz-actions").replaceChildren(plainButton("Neither is better", () => answer("=")), stop);
     return;

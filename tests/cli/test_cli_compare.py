@@ -89,7 +89,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "problem": (("adlt",), "unknown problem `adlt`; did you mean `adult`"),
     "method": (("toy_convex", "--methods", "cosmos,lineer"), "did you mean `linear`"),
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
-    "not of all": (("toy_convex", "--set", "penalty=2"), r"line: --set cosmos.penalty=2\)$"),
+    "not of all": (("toy_convex", "--set", "penalty=2"), "linear: unknown setting `penalty`"),
     "seed and seeds": (
         ("toy_convex", "--seed", "2", "--seeds", "1,3"),
         "exclude each other",

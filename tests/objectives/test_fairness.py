@@ -20,6 +20,7 @@ from paretocosmos.objectives import (
     FprGap,
     GroupObjective,
     RateObjective,
+    SelectionAndTprGap,
     TprGap,
     WorstGroup,
 )
@@ -110,6 +111,17 @@ def test_the_loss_is_a_comparison_of_rates_in_a_loop(
     }[kind]
     found = kind(groups=groups, sharpness=sharpness).loss(logits, targets)
     assert found.item() == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+def test_two_gaps_at_once_are_the_larger_of_fairlearns() -> None:
+    for seed in range(10):
+        logits, targets = _everybody(seed, 3)
+        truth = (targets["label"].numpy(), (logits > 0).long().numpy())
+        groups = {"sensitive_features": targets["sensitive"].numpy()}
+        selected = metrics.demographic_parity_difference(*truth, **groups)
+        found = metrics.equal_opportunity_difference(*truth, **groups)
+        score = SelectionAndTprGap(groups=3).score(logits, targets)
+        assert score.item() == pytest.approx(max(selected, found))
 
 
 @pytest.mark.parametrize("kind", RATES)

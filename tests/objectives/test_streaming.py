@@ -25,7 +25,7 @@ from paretocosmos.types import Measure, Metric, Outputs, Targets
 B, N = 60, 3
 PIECES = (slice(0, 7), slice(7, 40), slice(40, 60))
 CLASSES = {"accuracy_gap", "class_loss", "cross_entropy", "demographic_parity", "deo"}
-CLASSES |= {"equalized_odds", "fpr_gap", "tpr_gap", "worst_group"}
+CLASSES |= {"equalized_odds", "fpr_gap", "selection_and_tpr_gap", "tpr_gap", "worst_group"}
 
 
 def _targets(classes: int, weighted: bool) -> dict[str, Tensor]:

@@ -144,8 +144,10 @@ class TestObjectivesAndMetrics:
         assert problem.names == ("binary_cross_entropy", fairness)
         gaps = [name for name in ("tpr_gap", "demographic_parity") if name != fairness]
         shares = ["positive_rate", *(f"selection_rate_{group}" for group in problem.groups)]
+        mistakes = ["balanced_accuracy", "false_positives", "false_negatives"]
         assert list(problem.metrics) == [
-            *("accuracy", "misclassification", *gaps, *shares, "calibration_error"),
+            *("accuracy", "misclassification", *mistakes, *gaps, "lowest_tpr", *shares),
+            "calibration_error",
         ]
 
     def test_the_shares_of_the_groups_are_fairlearns(self) -> None:

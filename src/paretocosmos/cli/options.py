@@ -196,7 +196,10 @@ AtLeast = Annotated[
 ]
 Minimize = Annotated[
     str | None,
-    typer.Option(help="The quantity to minimise; by default the first objective without a bound."),
+    typer.Option(
+        help="The quantity to minimise, or several with a weight each, e.g. "
+        "false_positives=1,false_negatives=5; by default the first objective without a bound."
+    ),
 ]
 Confidence = Annotated[
     float | None, typer.Option(help="The confidence that bounds hold for new people, e.g. 0.9.")
@@ -258,6 +261,8 @@ def collect_criteria(arguments: Mapping[str, Any]) -> dict[str, Any]:
         "max": parse_named_numbers("--max", arguments["at_most"]),
         "min": parse_named_numbers("--min", arguments["at_least"]),
     }
+    if "=" in (arguments["minimize"] or ""):
+        criteria["minimize"] = parse_named_numbers("--minimize", arguments["minimize"].split(","))
     return criteria | bounds
 
 

@@ -16,19 +16,22 @@ from paretocosmos.objectives import (
     MeanAbsoluteError,
     MeanSquaredError,
     Objective,
-    TprGap,
     accuracy,
     calibration_error,
     decides,
     fairness_objectives,
     largest_share,
     logits_of,
-    misclassification,
-    positive_rate,
     recall,
     weighted_mean,
 )
-from paretocosmos.problems.tables import build_gap, build_loss, build_objectives, find_gap
+from paretocosmos.problems.tables import (
+    build_decision_metrics,
+    build_gap,
+    build_loss,
+    build_objectives,
+    find_gap,
+)
 from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
 OwnObjective = Callable[[Any, Any], Tensor] | Objective
@@ -176,15 +179,13 @@ def build_class_metrics(targets: Sequence[Classes], groups: int) -> dict[str, Me
             metrics[f"largest_share_{name}"] = partial(largest_share, output=name)
         return metrics
     (target,) = targets
-    metrics |= {"accuracy": accuracy, "misclassification": misclassification}
-    if groups:
-        metrics["tpr_gap"] = TprGap(groups=groups).score
-    else:
+    metrics |= build_decision_metrics(target.answer, groups)
+    if not groups:
         for code, label in enumerate(target.classes):
             metrics[f"recall_{label}"] = partial(recall, of=code)
-    if len(target.classes) > 2:
-        return metrics | {"largest_share": largest_share}
-    return metrics | {"positive_rate": positive_rate, "calibration_error": calibration_error}
+    return (
+        metrics if len(target.classes) > 2 else metrics | {"calibration_error": calibration_error}
+    )
 
 
 def build_number_objectives(

@@ -188,9 +188,10 @@ def tabulate_point(
     if asked is not None:
         for name, bound, side in asked.bounds():
             wishes[name] = f"at {'most' if side > 0 else 'least'} {bound:g}"
-        for wanted, size in ((asked.minimize, "small"), (asked.maximize, "large")):
-            if wanted is not None:
-                wishes[wanted] = f"{size}, {wishes[wanted]}" if wanted in wishes else size
+        for name, weight in asked.sought.items():
+            wanted = "large" if weight < 0 else "small"
+            wanted += "" if abs(weight) == 1 else f" (times {abs(weight):g})"
+            wishes[name] = f"{wanted}, {wishes[name]}" if name in wishes else wanted
     names = dict.fromkeys([*wishes, *last.values, *(SHOWN & last.metrics.keys())])
     columns = {"": list(names), "asked": [wishes.get(name, "") for name in names]}
     for head, point in points.items():

@@ -1,7 +1,7 @@
 """Choose a point for use by the validation data, and see what it is worth on the test data."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -164,8 +164,9 @@ def choose_point(
             raise _explain_failure(error, model, deciding, front, criteria, useful) from None
     else:
         # where gaps are pooled, 0.5 is where the formula's decisions have the most right answers
-        at_best = (None, "accuracy") if rows.pooled else (None,)
-        if searches and criteria.maximize not in at_best:
+        at_best = rows.pooled and criteria.maximize == "accuracy"
+        wanted = criteria.maximize is not None or isinstance(criteria.minimize, Mapping)
+        if searches and wanted and not at_best:
             other = _find_kept_threshold(model, problem, front, useful, cache, better_than=point)
     if other is not None:
         point, decided = other
@@ -209,7 +210,8 @@ def _require_useful(
     if not criteria.max or criteria.min or criteria.allow_constant or threshold is not None:
         return criteria
     constant = _compute_constant_accuracy(problem)
-    if constant is None or criteria.maximize not in (None, "accuracy"):
+    weighs = isinstance(criteria.minimize, Mapping)  # such as costs of mistakes
+    if constant is None or weighs or criteria.maximize not in (None, "accuracy"):
         return criteria
     # rounding may tell two equal shares apart
     useful = replace(criteria, min={"accuracy": constant - 1e-9})

@@ -148,8 +148,8 @@ def find_threshold(
 
     At every ray thresholds are tried that predict at least a quarter as many positives, and a
     quarter as many negatives, as there are: further ones would meet any bound on a gap by hardly
-    deciding. If the criteria choose by something that no threshold changes, such as a loss, the
-    accuracy is maximised instead.
+    deciding. A bound on the positive predictions themselves moves the range. If the criteria choose
+    by something that no threshold changes, such as a loss, the accuracy is maximised instead.
 
     Args:
         model: the network.
@@ -226,12 +226,16 @@ def _try_thresholds(
     weight = targets.get("weight", torch.ones(len(positive))).reshape(-1).double().cpu()
     base = float((positive * weight).sum() / weight.sum())
     # by the share of positive decisions, so that candidates are even however logits are scaled
-    shares = np.linspace(LEAST * base, 1 - LEAST * (1 - base), CANDIDATES)
-    asked_names = {*asked.max, *asked.min, asked.maximize, asked.minimize}
+    low, high = LEAST * base, 1 - LEAST * (1 - base)
+    if (capacity := asked.max.get("positive_rate", 1.0)) < high:
+        # the last is what may be predicted positive at most
+        low, high = min(low, LEAST * capacity), capacity
+    shares = np.linspace(low, high, CANDIDATES)
+    asked_names = {*asked.max, *asked.min, *asked.sought}
     metrics = [n for n in problem.metrics if n in asked_names and n not in problem.names]
     scores = {name: get_scores(problem)[name] for name in (*problem.names, *metrics)}
     thresholds, columns = cache.get(
-        ("thresholds", key_rays(torch.tensor(front.rays)), *scores),
+        ("thresholds", key_rays(torch.tensor(front.rays)), low, high, *scores),
         lambda: _score_thresholds(problem, scores, outputs, targets, weight, shares),
     )
     if not len(thresholds):
@@ -288,18 +292,20 @@ def _score_thresholds(
 
 def _is_better(problem: Problem, asked: Criteria, both: Tensor, targets: Targets) -> bool:
     """Return True if the second of two outputs scores higher than chance explains."""
-    metric = get_scores(problem)[asked.maximize or ""]
-    score = compute_score(metric, both, targets, problem.score_batch)
+    scores, size, weights = get_scores(problem), problem.score_batch, [*asked.sought.values()]
+    metrics = [scores[name] for name in asked.sought]
     # paired: on the same rows both go up and down together
-    drawn = draw_paired_scores([metric], both, targets, score_batch=problem.score_batch)[:, :, 0]
-    noise = float(np.nanstd(drawn[:, 1] - drawn[:, 0]))
-    return float(score[1] - score[0]) > NormalDist().inv_cdf(CONFIDENCE) * noise
+    drawn = draw_paired_scores(metrics, both, targets, score_batch=size)
+    values = np.stack([compute_score(m, both, targets, size).double().numpy() for m in metrics], -1)
+    cost, costs = values @ weights, drawn @ weights
+    noise = float(np.nanstd(costs[:, 1] - costs[:, 0]))
+    return float(cost[0] - cost[1]) > NormalDist().inv_cdf(CONFIDENCE) * noise
 
 
 def _select_by_decisions(problem: Problem, criteria: Criteria) -> Criteria | None:
     """Return the same bounds with a score of decisions to choose by; `None` if there is none."""
-    scores, selected_by = get_scores(problem), criteria.maximize or criteria.minimize
-    if selected_by is not None and decides(scores[selected_by]):
+    scores = get_scores(problem)
+    if criteria.sought and all(decides(scores[name]) for name in criteria.sought):
         return criteria
     if "accuracy" not in problem.metrics:
         return None

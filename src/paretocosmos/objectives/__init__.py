@@ -16,6 +16,7 @@ from paretocosmos.objectives.fairness import (
     ErrorGap,
     FprGap,
     PredictionGap,
+    SelectionAndTprGap,
     TprGap,
     WorstGroup,
     fairness_objective,
@@ -23,16 +24,19 @@ from paretocosmos.objectives.fairness import (
 )
 from paretocosmos.objectives.groups import (
     GroupObjective,
+    LowestTpr,
     RateObjective,
 )
 from paretocosmos.objectives.metrics import (
     accuracy,
+    balanced_accuracy,
     calibration_error,
     decides,
     deciding,
     largest_share,
     measure_of,
     misclassification,
+    mistakes,
     named_label,
     positive_rate,
     recall,
@@ -65,6 +69,7 @@ REGISTRY = {
     "mean_squared_error": "paretocosmos.objectives.regression:MeanSquaredError",
     "one_sided_error": "paretocosmos.objectives.regression:OneSidedError",
     "prediction_gap": "paretocosmos.objectives.fairness:PredictionGap",
+    "selection_and_tpr_gap": "paretocosmos.objectives.fairness:SelectionAndTprGap",
     "tpr_gap": "paretocosmos.objectives.fairness:TprGap",
     "worst_group": "paretocosmos.objectives.fairness:WorstGroup",
 }

@@ -118,6 +118,32 @@ class EqualizedOdds(RateObjective):
     )
 
 
+class SelectionAndTprGap(RateObjective):
+    r"""The larger of two gaps between groups: in who is selected, and in who is found.
+
+    .. math:: \max\big(\texttt{demographic\_parity},\ \texttt{tpr\_gap}\big)
+
+    >>> import torch
+    >>> label, sensitive = torch.tensor([1, 1, 0, 0]), torch.tensor([0, 1, 0, 1])
+    >>> targets = {"label": label, "sensitive": sensitive}
+    >>> SelectionAndTprGap().score(torch.tensor([1.0, 1.0, 1.0, -1.0]), targets)
+    tensor(0.5000, dtype=torch.float64)
+    """
+
+    over = ("positives", "all")
+    measure = Measure(
+        "larger gap in who is found or selected",
+        "smaller gaps in who is found and who is selected",
+        unit="points",
+    )
+    meaning = (
+        "the share that is predicted positive, once among those who belong to the positive class "
+        "and once among all: the larger of the two gaps, each the largest rate minus the smallest "
+        "over the groups. Where the groups differ in how many belong to the positive class, "
+        "closing both costs more accuracy than closing one"
+    )
+
+
 class AccuracyGap(RateObjective):
     r"""The gap between groups in the share that is classified correctly.
 

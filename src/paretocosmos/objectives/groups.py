@@ -324,6 +324,20 @@ class RateObjective(MeansObjective):
         return super().loss(logits_of(outputs, self.output) / self.sharpness, targets)
 
 
+class LowestTpr(MeansObjective):
+    """The share of positives that is found in the group where it is lowest; a metric to bound.
+
+    >>> targets = {"label": torch.ones(4), "sensitive": torch.tensor([0, 0, 1, 1])}
+    >>> LowestTpr().score(torch.tensor([1.0, 1.0, 1.0, -1.0]), targets)
+    tensor(0.5000, dtype=torch.float64)
+    """
+
+    over = ("positives",)
+
+    def compared(self, rates: Tensor) -> Tensor:
+        return rates.amin()
+
+
 class MeanGap(MeansObjective):
     """A gap between the groups' means of some value, for outputs ``[B]`` that are numbers.
 

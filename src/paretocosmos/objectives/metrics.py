@@ -294,6 +294,32 @@ def recall(outputs: Outputs, targets: Targets, *, of: int) -> Tensor:
 
 
 @deciding
+def balanced_accuracy(outputs: Outputs, targets: Targets) -> Tensor:
+    """Return the mean over the classes of the share that is found; NaN where a class is missing.
+
+    >>> targets = {"label": torch.tensor([1.0, 1.0, 0.0])}
+    >>> balanced_accuracy(torch.tensor([1.0, -1.0, -2.0]), targets)
+    tensor(0.7500)
+    """
+    scores = logits_of(outputs, None)
+    classes = scores.shape[-1] if scores.ndim > 1 else 2
+    return torch.stack([recall(outputs, targets, of=code) for code in range(classes)]).mean()
+
+
+@deciding
+def mistakes(outputs: Outputs, targets: Targets, *, of: int) -> Tensor:
+    """Return the share of all samples that are of one of two classes and taken for the other.
+
+    >>> targets = {"label": torch.tensor([1.0, 1.0, 0.0, 0.0])}
+    >>> mistakes(torch.tensor([1.0, -1.0, -1.0, -2.0]), targets, of=1)
+    tensor(0.2500, dtype=torch.float64)
+    """
+    logits = logits_of(outputs, None)
+    member = targets["label"].reshape(logits.shape) == of
+    return weighted_mean((member & ((logits > 0) != bool(of))).double(), targets)
+
+
+@deciding
 def largest_share(outputs: Outputs, targets: Targets, *, output: str | None = None) -> Tensor:
     """Return the share of the class that is predicted most: 1 means a constant classifier.
 
@@ -327,6 +353,29 @@ _SHARE: Mapping[str, Measure] = {
     ),
     "recall": Measure(
         "found", "", "Of those who belong to a class, the share that is found.", "of 100", True
+    ),
+    "balanced_accuracy": Measure(
+        "right answers, all classes alike",
+        "",
+        "The share of a class that is found, averaged over the classes.",
+        "of 100",
+        True,
+    ),
+    "false_positives": Measure(
+        "wrongly selected",
+        "",
+        "The share of all rows that wrongly get the positive answer.",
+        "of 100",
+    ),
+    "false_negatives": Measure(
+        "missed", "", "The share of all rows that wrongly get the negative answer.", "of 100"
+    ),
+    "lowest_tpr": Measure(
+        "found in the group where fewest are",
+        "",
+        "Of the positives of a group, the share that is found: the lowest over the groups.",
+        "of 100",
+        True,
     ),
     "largest_share": Measure(
         "given the most common answer",

@@ -26,7 +26,7 @@ class CriteriaOptions(TypedDict, total=False):
 
     max: Mapping[str, float] | None
     min: Mapping[str, float] | None
-    minimize: str | None
+    minimize: str | Mapping[str, float] | None
     maximize: str | None
     knee: bool
     weights: Sequence[float] | None
@@ -42,7 +42,8 @@ class Criteria:
     Attributes:
         max: the largest value allowed, by the name of an objective or a metric.
         min: the smallest value allowed, likewise.
-        minimize: what is to be small; by default the first objective without a bound.
+        minimize: what is to be small; by default the first objective without a bound. Of several,
+            a weight each: ``{"false_positives": 1, "false_negatives": 5}`` are costs of mistakes.
         maximize: what is to be large, such as ``"accuracy"``.
         knee: where giving way in one objective gains least in the others: the non-dominated point
             with the smallest sum, every objective scaled to 0 at its best and 1 at its worst.
@@ -62,7 +63,7 @@ class Criteria:
 
     max: Mapping[str, float] = field(default_factory=dict)
     min: Mapping[str, float] = field(default_factory=dict)
-    minimize: str | None = None
+    minimize: str | Mapping[str, float] | None = None
     maximize: str | None = None
     knee: bool = False
     weights: Sequence[float] | None = None
@@ -92,6 +93,8 @@ class Criteria:
                 "max={'tpr_gap': 0.02}, knee=True, weights or near"
             ).with_hint({"max": "NAME=VALUE", "knee": True})
         self._check_confidence()
+        if isinstance(self.minimize, Mapping):
+            object.__setattr__(self, "minimize", _check_named("minimize", self.minimize))
         for role in ("weights", "near"):
             values = getattr(self, role)
             if isinstance(values, Mapping) and role == "near":
@@ -119,6 +122,14 @@ class Criteria:
         upper = [(name, value, 1) for name, value in self.max.items()]
         return upper + [(name, value, -1) for name, value in self.min.items()]
 
+    @property
+    def sought(self) -> Mapping[str, float]:
+        """What is to be small by name, with a weight; that of what is to be large is -1."""
+        if self.maximize is not None:
+            return {self.maximize: -1.0}
+        named = {} if self.minimize is None else self.minimize
+        return named if isinstance(named, Mapping) else {named: 1.0}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the criteria that were given, by keyword, as plain numbers and lists."""
         content = {keyword.name: to_plain(getattr(self, keyword.name)) for keyword in fields(self)}
@@ -131,8 +142,8 @@ class Criteria:
     def check(self, front: Front) -> None:
         """Raise for names the front does not have, and numbers that do not fit its objectives."""
         by_name = self.near if isinstance(self.near, Mapping) else {}
-        for name in (*self.max, *self.min, self.minimize, self.maximize, *by_name):
-            if name is not None and name not in get_columns(front):
+        for name in (*self.max, *self.min, *self.sought, *by_name):
+            if name not in get_columns(front):
                 raise unknown("objective or metric", name, get_columns(front))
         for role in ("max", "min", "near"):
             values = getattr(self, role)
@@ -157,8 +168,8 @@ def _check_named(role: str, values: object) -> Mapping[str, float]:
         raise ConfigurationError(
             f"`{role}` needs numbers by name, such as {{'tpr_gap': 0.02}}, found {values!r}"
         )
-    if role == "near" and not values:
-        raise ConfigurationError("`near` must name at least one value, found none")
+    if role in ("near", "minimize") and not values:
+        raise ConfigurationError(f"`{role}` must name at least one value, found none")
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
             raise ConfigurationError(f"`{role}` of `{name}` must be a number, found {value!r}")
@@ -226,8 +237,9 @@ def find_feasible(front: Front, criteria: Criteria) -> Mask:
 
 def compute_cost(front: Front, criteria: Criteria) -> Array:
     """Return ``[N]``: smallest at the best point, infinite where a point does not count."""
-    if criteria.maximize is not None:
-        cost = -get_columns(front)[criteria.maximize]
+    columns = get_columns(front)
+    if criteria.sought:
+        cost = sum_weighted(columns, criteria.sought)
     elif criteria.near is not None:
         cost = _compute_distance(front, criteria.near)
     elif criteria.knee or criteria.weights is not None:
@@ -243,8 +255,14 @@ def compute_cost(front: Front, criteria: Criteria) -> Array:
         cost = np.where(front.non_dominated, cost, np.inf)
     else:
         free = [name for name in front.names if name not in (*criteria.max, *criteria.min)]
-        cost = get_columns(front)[criteria.minimize or (free or front.names)[0]]
+        cost = columns[(free or front.names)[0]]
     return np.where(np.isnan(cost), np.inf, cost)
+
+
+def sum_weighted(columns: Mapping[str, Array], weights: Mapping[str, float]) -> Array:
+    """Return the sum of some columns, each times its weight."""
+    total: Array = sum(weight * columns[name] for name, weight in weights.items())  # type: ignore[assignment]
+    return total
 
 
 def find_constant(front: Front) -> Mask:

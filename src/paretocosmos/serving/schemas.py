@@ -261,7 +261,7 @@ def make_criteria_model(names: Sequence[str]) -> type[BaseModel]:
     fields: dict[str, tuple[Any, str]] = {
         "max": (bounds, by_name),
         "min": (bounds, by_name),
-        "minimize": (name, named),
+        "minimize": (name | bounds, f"{named}, or an object of names and weights"),
         "maximize": (name, named),
         "knee": (bool, truth),
         "weights": (weights, by_index),

@@ -52,6 +52,7 @@ from paretocosmos.problems.tables.table import (
 from paretocosmos.problems.tables.targets import (
     DECISION,
     Answer,
+    build_decision_metrics,
     build_gap,
     build_loss,
     build_objectives,

@@ -22,6 +22,7 @@ from paretocosmos.objectives import (
     DemographicParity,
     ErrorGap,
     GroupObjective,
+    LowestTpr,
     MeanAbsoluteError,
     MeanSquaredError,
     Measure,
@@ -29,12 +30,14 @@ from paretocosmos.objectives import (
     OneSidedError,
     TprGap,
     accuracy,
+    balanced_accuracy,
     calibration_error,
     fairness_objective,
     fairness_objectives,
     largest_share,
     logits_of,
     misclassification,
+    mistakes,
     positive_rate,
     recall,
     selection_rate,
@@ -315,12 +318,8 @@ def build_metrics(
                 _scale_score, objective=gap, factor=gap.unit(answer.scale)
             )
         return metrics
-    metrics |= {"accuracy": accuracy, "misclassification": misclassification}
+    metrics |= build_decision_metrics(answer, groups)
     if answer.task == "binary" and grouping is not None:
-        # both, whichever is traded: a model that closes one gap may open the other
-        metrics["tpr_gap"] = TprGap(groups=groups).score
-        metrics["demographic_parity"] = DemographicParity(groups=groups).score
-        metrics["positive_rate"] = positive_rate
         # a gap alone does not say which group is better off
         for code, group in enumerate(grouping.names):
             metrics[f"selection_rate_{group}"] = partial(selection_rate, group=code)
@@ -328,9 +327,6 @@ def build_metrics(
     else:
         for code, name in enumerate(answer.classes):
             metrics[f"recall_{name}"] = partial(recall, of=code)
-        # either shows a constant classifier, which closes every gap
-        constant = positive_rate if answer.task == "binary" else largest_share
-        metrics[constant.__name__] = constant
     if grouping is not None and len(grouping.attributes) > 1:
         # the gap comes last among the objectives
         gap_class = type(objectives[-1])
@@ -341,6 +337,29 @@ def build_metrics(
     # an objective would be reported twice if it were a metric too
     traded = [objective.name for objective in objectives]
     return {name: metric for name, metric in metrics.items() if name not in traded}
+
+
+def build_decision_metrics(answer: Answer, groups: int) -> dict[str, Metric]:
+    """Return numbers of decisions that tables and estimators report alike.
+
+    Args:
+        answer: what is predicted, one class or not, or one of several.
+        groups: how many groups of people there are, 0 if they are not known.
+    """
+    metrics: dict[str, Metric] = {"accuracy": accuracy, "misclassification": misclassification}
+    metrics["balanced_accuracy"] = balanced_accuracy
+    if answer.task == "binary":
+        metrics["false_positives"] = partial(mistakes, of=0)
+        metrics["false_negatives"] = partial(mistakes, of=1)
+    if groups:
+        # both gaps, whichever is traded: a model that closes one may open the other
+        metrics["tpr_gap"] = TprGap(groups=groups).score
+        metrics["demographic_parity"] = DemographicParity(groups=groups).score
+    if groups and answer.task == "binary":
+        metrics["lowest_tpr"] = LowestTpr(groups=groups).score
+    # either shows a constant classifier, which closes every gap
+    constant = positive_rate if answer.task == "binary" else largest_share
+    return metrics | {constant.__name__: constant}
 
 
 def get_reference(objective: Objective, answer: Answer) -> float:

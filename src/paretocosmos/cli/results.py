@@ -106,29 +106,21 @@ def print_consequences(run: Run) -> None:
     words = _get_words(run.trained_on, front)
     console = get_stdout()
     print_markup(console, f"[bold]{escape(words.title)}[/]")
-    print_markup(console, escape(describe_heading(run)))
+    print_markup(console, escape(_describe_heading(front, words)))
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_column()
     for _ in range(2):
         table.add_column(no_wrap=True)
-    for label, span, name in list_consequences(run):
-        table.add_row(f"[bold]{escape(label)}[/]", escape(span), f"[dim]{escape(name)}[/]")
+    for name in find_plain_metrics(run.trained_on, front):
+        measure = words.measures[name]
+        span = format_span(front, name, measure)
+        table.add_row(f"[bold]{escape(measure.label)}[/]", escape(span), f"[dim]{escape(name)}[/]")
     console.print(table)
     if len(front) > 1:
         by_objective = compute_by_objective(front)["monotonicity"].values()
         order = ", ".join("-" if value is None else f"{value:.2f}" for value in by_objective)
         text = f"[bold]order[/] {order} (1: more weight on a goal always improves it)"
         print_markup(console, text)
-
-
-def list_consequences(run: Run) -> list[tuple[str, str, str]]:
-    """Return a row per plain metric: its label, its range, and its name."""
-    front, problem = run.front, run.trained_on
-    measures = get_measures(problem, front)
-    return [
-        (measures[name].label, format_span(front, name, measures[name]), name)
-        for name in find_plain_metrics(problem, front)
-    ]
 
 
 def compute_by_objective(front: Front) -> dict[str, dict[str, float | None]]:
@@ -139,10 +131,8 @@ def compute_by_objective(front: Front) -> dict[str, dict[str, float | None]]:
         return front_report(front).to_dict()["by_objective"]
 
 
-def describe_heading(run: Run) -> str:
+def _describe_heading(front: Front, words: "Words") -> str:
     """Return the heading of the table that `print_consequences` prints."""
-    front = run.front
-    words = _get_words(run.trained_on, front)
     goals: Sequence[str] = [words.measures[name].wish for name in front.names]
     if len(front) == 1:
         return "One point, on test:"

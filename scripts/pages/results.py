@@ -96,6 +96,7 @@ def write_published_sets() -> Iterator[str]:
             for row in load_result("shapes")["published"]
         ),
     )
+    yield from ("", describe_source("shapes", "One seed"))
 
 
 def write_shapes_in_words() -> Iterator[str]:

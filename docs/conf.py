@@ -89,7 +89,7 @@ def rewrite_for_site(app: Any, page: str, source: list[str]) -> None:
     text = source[0]
     if page in ROOTED:
         text = (ROOT / f"{ROOTED[page]}.md").read_text(encoding="utf-8")
-        text = re.sub(r"\]\((results|examples)/", r"](../\1/", re.sub(r"\]\(docs/", "](", text))
+        text = re.sub(r"\]\((results|examples)/", r"](../\1/", text).replace("](docs/", "](")
     if page == "changelog":  # it has every word, and would be found first
         text = f"---\nnosearch: true\n---\n\n{text}"
     if page.startswith("notebooks/"):

@@ -270,3 +270,28 @@ def test_refuses_what_does_not_fit_in_one_sentence(
 ) -> None:
     with pytest.raises(error, match=word):
         go(*arguments)
+
+
+class TwoInputs(nn.Module):
+    """One number of two inputs, which are positional."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+
+    def forward(self, x: Tensor, time: Tensor) -> Tensor:
+        answer: Tensor = self.body(torch.cat([x, time], dim=1))
+        return answer
+
+
+def test_what_no_loss_names_are_the_inputs(go: Callable[..., Run]) -> None:
+    rows = [
+        {"x": X[row], "time": X[row, :1], "low": TOTAL[row], "high": TOTAL[row] + 1}
+        for row in range(len(X))
+    ]
+    run = go(TwoInputs(), rows, {"low": nn.MSELoss(), "high": nn.MSELoss()})
+    assert run.front.names == ("low", "high")
+    inputs = {"x": X[:4], "time": X[:4, :1]}
+    assert run.model(inputs, torch.tensor([0.5, 0.5])).shape == (4, 1)
+    with pytest.raises(DataError, match="mappings from names to tensors"):
+        go(TwoInputs(), ((X, X[:, :1]), TOTAL), [nn.MSELoss(), nn.L1Loss()])

@@ -82,10 +82,7 @@ def make_objectives(losses: Any, data: Mapping[Split, Any]) -> tuple[Objective, 
             f"found {losses!r:.80}"
         )
     named = losses if isinstance(losses, Mapping) else _name_losses(losses)
-    train = data["train"].dataset if isinstance(data["train"], DataLoader) else data["train"]
-    # a sample, or a batch, of which only the structure counts
-    sample = train[0] if hasattr(train, "__getitem__") else next(iter(train))
-    targets = _find_targets(sample, list(named))
+    targets = _find_targets(_read_sample(data), list(named))
     objectives: list[Objective] = []
     for index, (name, loss) in enumerate(named.items()):
         if isinstance(loss, Objective):
@@ -100,6 +97,23 @@ def make_objectives(losses: Any, data: Mapping[Split, Any]) -> tuple[Objective, 
             LossFunction(name=name, target=target, function=loss, index=index, count=len(named))
         )
     return tuple(objectives)
+
+
+def find_inputs(
+    data: Mapping[Split, Any], objectives: Sequence[Objective]
+) -> tuple[str, ...] | None:
+    """Return the names of several inputs: what no objective names; `None` where there is one."""
+    sample = _read_sample(data)
+    targets = {objective.target for objective in objectives}
+    names = tuple(sample) if isinstance(sample, Mapping) else ()
+    inputs = tuple(name for name in names if name not in targets)
+    return inputs if len(inputs) > 1 and targets < {*names} else None
+
+
+def _read_sample(data: Mapping[Split, Any]) -> Any:
+    """Return a sample, or a batch, of which only the structure counts."""
+    train = data["train"].dataset if isinstance(data["train"], DataLoader) else data["train"]
+    return train[0] if hasattr(train, "__getitem__") else next(iter(train))
 
 
 def split_data(data: Any) -> dict[Split, Any]:
@@ -154,9 +168,15 @@ def _join_arrays(data: Any) -> Any:
     if not isinstance(data, list | tuple) or not any(hasattr(part, "shape") for part in data):
         return data
     if others := [type(part).__name__ for part in data if not hasattr(part, "shape")]:
+        way_out = "give the targets one by one, in the order of `losses`"
+        if not hasattr(data[0], "shape"):
+            way_out = (
+                "for several inputs give a dataset of mappings from names to tensors, of which "
+                "those that no loss names are inputs"
+            )
         raise DataError(
             f"`data` of arrays must be (inputs, target, ...), found {others[0]} beside an array: "
-            "give the targets one by one, in the order of `losses`"
+            f"{way_out}"
         )
     tensors = [torch.as_tensor(part) for part in data]
     if len(tensors) < 2 or len({len(tensor) for tensor in tensors}) > 1:

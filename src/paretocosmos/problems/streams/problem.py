@@ -19,7 +19,12 @@ from torch.utils.data import (
 from paretocosmos.errors import ConfigurationError, DataError, unknown
 from paretocosmos.problems.base import SPLITS, Problem, Source, Split, check_split, refuse_metrics
 from paretocosmos.problems.streams.fields import Fields, Keys, list_targets
-from paretocosmos.problems.streams.losses import Loss, make_objectives, split_data
+from paretocosmos.problems.streams.losses import (
+    Loss,
+    find_inputs,
+    make_objectives,
+    split_data,
+)
 from paretocosmos.problems.streams.reading import ReadOptions
 from paretocosmos.problems.streams.sources import ByObjective, Indexed, Iterated, Length
 from paretocosmos.types import Batch, Inputs, first, map_tensors
@@ -281,11 +286,15 @@ class DataProblem(Problem):
             losses: a list of functions of (outputs, target), torch's or your own, or of objectives.
                 Where a sample has as many targets as there are losses, each loss has its own, in
                 their order, and so where a network gives as many outputs; else all have the same.
-                A mapping from names to losses finds targets and outputs by these names.
+                A mapping from names to losses finds targets and outputs by these names. In samples
+                that are mappings, what no loss names is an input; the network takes several as
+                keywords.
             name: how runs call it.
         """
         splits = split_data(data)
-        return cls(name=name, objectives=make_objectives(losses, splits), **splits)
+        objectives = make_objectives(losses, splits)
+        inputs = find_inputs(splits, objectives)
+        return cls(name=name, objectives=objectives, inputs=inputs, **splits)
 
     def source(self, name: Split) -> Source | None:
         check_split(name)

@@ -50,7 +50,7 @@ def test_a_front_is_evaluated_again(name: str) -> None:
     for front, split in ((run.front, "test"), (run.front_val, "val")):
         again = evaluate(run.model, problem, split=split, rays=torch.from_numpy(front.rays.copy()))
         np.testing.assert_allclose(again.values, front.values, rtol=NEAR, atol=NEAR)
-        assert again.metrics.keys() == front.metrics.keys()
+        assert again.metrics.keys() >= front.metrics.keys()  # a later version may report more
         for metric, values in front.metrics.items():
             np.testing.assert_allclose(again.metrics[metric], values, rtol=NEAR, atol=NEAR)
 

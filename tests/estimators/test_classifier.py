@@ -1,6 +1,7 @@
 """`ParetoClassifier` against scikit-learn's metrics and models, and fairlearn's gaps."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -263,3 +264,16 @@ def test_the_seed_decides_everything(people: People) -> None:
     )
     np.testing.assert_array_equal(one, two)
     assert not np.allclose(one, other)
+
+
+def test_conditioning_and_preset_are_those_of_fit() -> None:
+    draw = np.random.default_rng(0)
+    features = draw.normal(size=(300, 2))
+    sex, label = draw.choice(["f", "m"], 300), (draw.random(300) > 0.5).astype(int)
+    choices: list[dict[str, Any]] = [{}, {"conditioning": "film"}, {"preset": "paper"}]
+    names = []
+    for chosen in choices:
+        fitted = ParetoClassifier(epochs=1, random_state=0, progress=False, **chosen)
+        fitted.fit(features, label, sensitive=sex)
+        names.append(fitted.to_run().record["conditioning"]["name"])
+    assert names == ["fairness_adjustment", "film", "concat"]

@@ -105,7 +105,9 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     objectives: GivenObjectives | None = None
     fairness: str | type[GroupObjective]
     group: GroupUse = "estimate"
+    preset: str | None = None
     method: str | Method | None = None
+    conditioning: str | None = None
     penalty: float | None = None
     alpha: float | tuple[float, ...] | None = None
     hidden: tuple[int, ...] | None = None
@@ -304,7 +306,9 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 settings[name] = getattr(self, name)
         self.model_, self.front_, self._record = train(
             problem,
+            preset=self.preset,
             method=self.method,
+            conditioning=self.conditioning,
             settings=settings,
             seed=seed,
             device=self.device,

@@ -43,6 +43,9 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):  # type: ignore[misc]
         loss: the error: ``"squared"`` or ``"absolute"``.
         method: how rays and losses are weighed: a method or its name; the default preset's if
             `None`.
+        conditioning: how the ray enters the network, such as ``"film"``, which trains on the gap
+            itself; the preset's if `None`.
+        preset: settings to start from, ``"default"`` or ``"paper"``.
         penalty: λ of `cosmos`; the library's default if `None`.
         alpha: the Dirichlet parameter of the rays in training; the library's default if `None`.
         hidden: widths of the network's hidden layers; those of the backbone `tabular` if `None`.

@@ -263,7 +263,9 @@ def choose_epochs(
 def train(
     problem: Problem,
     *,
+    preset: str | None,
     method: str | Method | None,
+    conditioning: str | None,
     settings: Mapping[str, Any],
     seed: int,
     device: str,
@@ -277,7 +279,9 @@ def train(
 
     Args:
         problem: what to train on.
-        method: a method or its name; the default preset's if `None`.
+        preset: settings to start from, by name; the default ones if `None`.
+        method: a method or its name; the preset's if `None`.
+        conditioning: how the ray enters the network; the preset's if `None`.
         settings: of the method, the network and the training.
         seed: of all that is drawn.
         device: where to train.
@@ -299,7 +303,9 @@ def train(
         try:
             run = fit(
                 problem,
+                preset=preset,
                 method=method,
+                conditioning=conditioning,
                 settings=settings,
                 seed=seed,
                 device=device,

@@ -37,6 +37,13 @@ class Check:
         asked: the bounds.
         bounds: each bound, and the chance that the true number breaks it.
         rows: the name of the rows.
+
+    >>> from paretocosmos import load
+    >>> from paretocosmos.problems.tables import read_embedded
+    >>> rows = read_embedded("compas").tail(1000)
+    >>> check = load("compas").check(rows, ray=[0.0, 1.0], max={"demographic_parity": 0.1})
+    >>> check.kept, check.bounds[0].rows
+    (True, 1000)
     """
 
     point: Point

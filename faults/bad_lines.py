@@ -47,6 +47,7 @@ GOOD: dict[str, Words] = {
     "train": ("train", "toy_convex", "--epochs", "1"),
     "evaluate": ("evaluate", RUN),
     "choose": ("choose", RUN),
+    "check": ("check", TABLE, PEOPLE, "--max", "tpr_gap=0.5"),
     "predict": ("predict", RUN, PEOPLE, "--ray", "0.5,0.5"),
     "export": ("export", RUN),
     "explore": ("explore", RUN, "--no-open"),

@@ -63,7 +63,8 @@ def search(utility: Callable[[Mapping[str, float]], float]) -> float:
 
 
 def agrees(choice: Any) -> None:
-    for split, point in (("val", choice.val), ("test", choice.test)):
+    points: Mapping[Any, Any] = {"val": choice.val, "test": choice.test}
+    for split, point in points.items():
         likely: Floats = chances(MODEL, PROBLEM, choice.ray, split)
         for name, value in score(likely > choice.threshold, split).items():
             assert point[name] == pytest.approx(value, abs=1e-6), name
@@ -71,7 +72,7 @@ def agrees(choice: Any) -> None:
 
 def test_metrics_are_those_of_scikit_learn_and_fairlearn() -> None:
     for threshold in (0.2, 0.5, 0.7):
-        front = evaluate(MODEL, at_threshold(PROBLEM, threshold), split="val", rays=RAYS)
+        front = evaluate(MODEL, at_threshold(PROBLEM, threshold), split="val", rays=RAYS.tolist())
         for k, ray in enumerate(RAYS):
             for name, value in score(chances(MODEL, PROBLEM, ray) > threshold).items():
                 found = front.values[k, 1] if name == "tpr_gap" else front.metrics[name][k]
@@ -80,7 +81,9 @@ def test_metrics_are_those_of_scikit_learn_and_fairlearn() -> None:
 
 def test_every_group_is_found_often_enough() -> None:
     assert search(lambda s: s["lowest_tpr"] >= 0.85 and s["accuracy"]) > 0
-    assert evaluate(MODEL, PROBLEM, split="val", rays=RAYS).metrics["lowest_tpr"].max() < 0.85
+    assert (
+        evaluate(MODEL, PROBLEM, split="val", rays=RAYS.tolist()).metrics["lowest_tpr"].max() < 0.85
+    )
     choice = chosen(MODEL, PROBLEM, min={"lowest_tpr": 0.85}, maximize="accuracy")
     agrees(choice)
     assert choice.val["lowest_tpr"] >= 0.85

@@ -105,7 +105,7 @@ def test_groups_reach_a_plain_network_as_one_ray_per_sample(tmp_path: Path) -> N
         epochs=1,
         out=tmp_path / "run",
     )
-    assert run.record["engine"].startswith("eager: `Counting` may decide")
+    assert run.record["engine"].startswith("eager: `Counting` may branch")
 
 
 @pytest.mark.parametrize(("split", "label"), [("train", 10), ("val", -1), ("test", 99)])

@@ -336,14 +336,10 @@ def largest_share(outputs: Outputs, targets: Targets, *, output: str | None = No
 
 _SHARE: Mapping[str, Measure] = {
     "accuracy": Measure(
-        "right answers",
-        "more right answers",
-        "The share of answers that are right.",
-        "of 100",
-        True,
+        "right answers", "more right answers", "The share of right answers.", "of 100", True
     ),
     "misclassification": Measure(
-        "wrong answers", "fewer wrong answers", "The share of answers that are wrong.", "of 100"
+        "wrong answers", "fewer wrong answers", "The share of wrong answers.", "of 100"
     ),
     "positive_rate": Measure(
         "selected", "", "The share of all rows that get the positive answer.", "of 100"
@@ -362,13 +358,10 @@ _SHARE: Mapping[str, Measure] = {
         True,
     ),
     "false_positives": Measure(
-        "wrongly selected",
-        "",
-        "The share of all rows that wrongly get the positive answer.",
-        "of 100",
+        "wrongly selected", "", "The share of rows that wrongly get the positive answer.", "of 100"
     ),
     "false_negatives": Measure(
-        "missed", "", "The share of all rows that wrongly get the negative answer.", "of 100"
+        "missed", "", "The share of rows that wrongly get the negative answer.", "of 100"
     ),
     "lowest_tpr": Measure(
         "found in the group where fewest are",

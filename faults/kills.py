@@ -187,7 +187,10 @@ def _planned(
 
 def _ways(training: Training, count: int) -> list[str]:
     """How each of so many trainings is struck: aimed every second time, the rest in turn."""
-    rest = ["killed", "damaged", "twice", "full", "killed", "damaged"]
+    # beside seeds that have finished, one with a damaged checkpoint trains on alone, and rounds
+    # differently
+    damaged = "killed" if training.name == "a stack of seeds" else "damaged"
+    rest = ["killed", damaged, "twice", "full", "killed", damaged]
     if training.name in ("one seed", "a stack of seeds"):
         rest.append("interrupted")
     return ["aimed" if at % 2 == 0 else rest[at // 2 % len(rest)] for at in range(count)]

@@ -31,7 +31,7 @@ def suggest_choice(run: Run) -> list[object]:
     Only the last objective of a table, a gap between groups, has natural bounds.
     """
     front = run.front_val
-    if len(front) == 1:
+    if len(front) == 1 or not front.values[:, -1].any():  # no gap to bound, as of a constant answer
         return ["explore", run.folder]
     if run.table is None or front.objectives == 1 or np.isnan(front.values[:, -1]).all():
         return ["choose", run.folder, "--knee"]

@@ -196,7 +196,7 @@ const countRows = ({ text, network: raw, columns, answer, about, rays, threshold
   if (answer.task === "binary") {
     put("positive_rate", (r) => share(hitsAt(r, 0, [], "positive")));
     groupNames.forEach((name, group) => put(`selection_rate_${name}`, (r) => share(hitsAt(r, 1 + group, [], "positive"))));
-    const rates = { demographic_parity: [[[], "positive"]], tpr_gap: [[[1], "positive"]], fpr_gap: [[[0], "positive"]], equalized_odds: [[[1], "positive"], [[0], "positive"]], accuracy_gap: [[[], "wrong"]] };
+    const rates = { demographic_parity: [[[], "positive"]], tpr_gap: [[[1], "positive"]], fpr_gap: [[[0], "positive"]], equalized_odds: [[[1], "positive"], [[0], "positive"]], selection_and_tpr_gap: [[[], "positive"], [[1], "positive"]], accuracy_gap: [[[], "wrong"]] };
     for (const [name, kinds] of Object.entries(rates)) {
       const found = rays.map((_, r) => kinds.map(([over, counted]) => groupNames.map((__, group) => hitsAt(r, 1 + group, over, counted)).filter(([, total]) => total)));
       if (!found[0].every((groups) => groups.length > 1)) continue;

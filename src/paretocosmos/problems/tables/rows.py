@@ -374,12 +374,13 @@ def check_compared_rows(
         needed = "rows" if kind == "all" else f"{kind.removesuffix('s')} rows"
         if kind != "all" and count > 2:
             needed = "rows of a class that the others have, too"
+        # of two groups, none is left to compare a pool with
+        pooling, hint = ("merge or pool small groups, ", "pool") if len(names) > 2 else ("", None)
         raise DataError(
             f"`{gap.name}` needs {needed} in every group and split, found none of "
             f"{', '.join(f'`{names[group]}`' for group in empty)} in `{split}` ({len(rows):,} "
-            "rows): merge or pool small groups, add rows, draw another split, or compare "
-            "`demographic_parity`"
-        ).with_hint({"small_groups": "pool"})
+            f"rows): {pooling}add rows, draw another split, or compare `demographic_parity`"
+        ).with_hint({"small_groups": hint} if hint else {})
 
 
 def encode_rows(

@@ -196,7 +196,7 @@ def tabulate_point(
         for name, bound, side in asked.bounds():
             wishes[name] = f"at {'most' if side > 0 else 'least'} {bound:g}"
         for name, weight in asked.sought.items():
-            wanted = "large" if weight < 0 else "small"
+            wanted = "maximised" if weight < 0 else "minimised"
             wanted += "" if abs(weight) == 1 else f" (times {abs(weight):g})"
             wishes[name] = f"{wanted}, {wishes[name]}" if name in wishes else wanted
     names = dict.fromkeys([*wishes, *last.values, *(SHOWN & last.metrics.keys())])

@@ -297,7 +297,7 @@ def _warn_of_few_rows(checks: Sequence[BoundCheck]) -> None:
     for check in checks:
         if check.is_vague:
             warnings.warn(
-                f"`{check.name}` is hardly known: {check.describe_smallest()}",
+                f"`{check.name}` is hardly known. {check.describe_smallest()}",
                 FrontWarning,
                 stacklevel=5,
             )

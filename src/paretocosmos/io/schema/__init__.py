@@ -1,16 +1,13 @@
-"""What the files of this package may say: a model of every kind of file, and the limits.
+"""Names and limits of the files of this package; `models` has what their parts have in common.
 
-A file is checked against its model before anything in it is used: `record` has `run.json`, `front`,
-`table` and `checkpoint` what lies beside it, `recipe` the TOML of recipes, `cell` and `collected`
-what `reproduce` and `report` leave. These modules draw in pydantic, so they are imported where a
-file is read; what is here draws in nothing.
+The models import pydantic, so they are imported where a file is read; this module imports nothing.
 """
 
 FILES = ("model.safetensors", "front.json", "front_val.json", "table.json")
 """What a finished run has beside its record."""
 
 CELL = "cell.json"
-"""What a reproduction keeps of a cell beside its runs."""
+"""What a reproduction keeps of an experiment beside its runs."""
 
 MOST = 1_000_000
 """Of anything that is counted: epochs, rays, outputs."""
@@ -19,7 +16,7 @@ VALUES = 2**26
 """Numbers of one sample: an image of 4,000 by 4,000 pixels in colour."""
 
 SETTINGS = 10_000
-"""Entries of a list among a thing's settings; cells of a recipe's grid."""
+"""Entries of a list among a thing's settings; experiments of a recipe's grid."""
 
 MOST_WORKERS = 256
 """Processes that one command may start."""

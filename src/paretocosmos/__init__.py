@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from paretocosmos.pareto.rays import even_rays, sample_rays
     from paretocosmos.pareto.scalarize import cosmos_loss, tchebycheff_loss
     from paretocosmos.problems import Problem, load_problem
+    from paretocosmos.problems.functions import FunctionProblem
     from paretocosmos.problems.streams.problem import DataProblem
     from paretocosmos.problems.tables import TabularProblem
     from paretocosmos.runs.load import load, load_run
@@ -37,6 +38,7 @@ __all__ = [
     "Cosmos",
     "DataProblem",
     "Front",
+    "FunctionProblem",
     "Method",
     "Objective",
     "ParetoCosmosError",
@@ -72,6 +74,7 @@ _MODULES = {
     "pareto.metrics": ("hypervolume",),
     "objectives": ("Objective",),
     "problems": ("Problem", "load_problem"),
+    "problems.functions": ("FunctionProblem",),
     "problems.streams.problem": ("DataProblem",),
     "problems.tables.problem": ("TabularProblem",),
     "pareto.rays": ("even_rays", "sample_rays"),

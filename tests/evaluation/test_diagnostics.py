@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos import evaluate, load_problem
+from paretocosmos import FunctionProblem, evaluate, load_problem
 from paretocosmos.evaluation import (
     bootstrap_intervals,
     compute_sensitivity,
@@ -25,7 +25,6 @@ from paretocosmos.evaluation import (
 from paretocosmos.objectives import MeanSquaredError, Objective
 from paretocosmos.pareto import Front, even_rays
 from paretocosmos.problems import Problem, Split
-from paretocosmos.problems.functions import FunctionProblem
 from paretocosmos.types import Batch, Inputs, Outputs, Targets
 
 RAYS = even_rays(9, 2)

@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from paretocosmos import fit, load_problem
+from paretocosmos import FunctionProblem, fit, load_problem
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.methods import Cosmos, State
 from paretocosmos.pareto import cosmos_weights
 from paretocosmos.pareto.metrics import hypervolume, monotonicity
-from paretocosmos.problems.functions import FunctionProblem
 
 ALIGNED = Cosmos(
     penalty=2.0, alignment="inverse", normalise=True, floor=0.01, least=0.5, least_epochs=4

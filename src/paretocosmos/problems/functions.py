@@ -157,8 +157,8 @@ class FunctionProblem(ConstantProblem):
         function: Function,
         *,
         bounds: Sequence[tuple[float, float]],
-        names: Sequence[str],
         reference: Sequence[float],
+        names: Sequence[str] | None = None,
         name: str = "function",
         exact: Callable[[int], Array] | None = None,
         protocol: Protocol = "clean",
@@ -170,14 +170,15 @@ class FunctionProblem(ConstantProblem):
             function: variables ``[B, D]`` to objectives ``[B, J]``, all to be small; torch
                 operations, so that it can be differentiated.
             bounds: ``(lower, upper)`` of each variable.
-            names: of the J objectives.
             reference: a point worse than the front in everything, from which hypervolume is
                 measured.
+            names: of the J objectives; ``f1``, ``f2`` and so on if `None`.
             name: how runs call it.
             exact: gives points of the true front, where it is known.
             protocol: ``"paper"`` scores a split in batches, as the published code does.
             traceable: promises that `function` decides nothing in Python from values of tensors.
         """
+        names = [f"f{index + 1}" for index in range(len(reference))] if names is None else names
         # of no pairs `zip` leaves nothing to unpack; `Bounds` then explains
         lower, upper = zip(*bounds, strict=True) if len(bounds) else ((), ())
         box = Bounds(tuple(map(float, lower)), tuple(map(float, upper)))

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from paretocosmos.evaluation.evaluate import evaluate
     from paretocosmos.methods import Cosmos, Method
     from paretocosmos.nn.conditioning import Conditioning
-    from paretocosmos.nn.conditioning.concat import Concat
     from paretocosmos.objectives import Objective
     from paretocosmos.pareto.front import Front
     from paretocosmos.pareto.metrics import hypervolume
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Callback",
-    "Concat",
     "Conditioning",
     "Cosmos",
     "DataProblem",
@@ -63,7 +61,6 @@ __all__ = [
 # Imported when they are first asked for: torch takes seconds, and the command line answers before.
 _MODULES = {
     "nn.conditioning": ("Conditioning",),
-    "nn.conditioning.concat": ("Concat",),
     "config.condition": ("condition",),
     "errors": ("ParetoCosmosError",),
     "evaluation.evaluate": ("evaluate",),

@@ -128,7 +128,7 @@ def test_what_is_to_be_gained(asked: Any, utility: Callable[[Mapping[str, float]
 def test_costs_are_said_and_checked() -> None:
     costs = {"false_positives": 1, "false_negatives": 5}
     shown = str(chosen(MODEL, PROBLEM, minimize=costs, max={"tpr_gap": 0.3}))
-    assert "small (times 5)" in shown
+    assert "minimised (times 5)" in shown
     assert Criteria(minimize=costs).to_dict() == {"minimize": costs}
     with pytest.raises(ConfigurationError, match="must name at least one"):
         Criteria(minimize={})

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos import Concat, Cosmos, Method, Objective, condition, registry
+from paretocosmos import Cosmos, Method, Objective, condition, registry
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.integrations import FrontEvaluator, LossWeighting
+from paretocosmos.nn.conditioning import Concat
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError
 
 

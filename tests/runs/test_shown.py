@@ -57,7 +57,7 @@ def test_a_choice_tells_what_was_bounded_and_what_it_got(toy: Path) -> None:
     assert told.split()[:4] == ["second", "at", "most", f"{bound:g}"]
     assert f"{choice.val['second']:.4f}" in told
     assert f"{choice.test['second']:.4f}" in told
-    assert any(line.split()[:2] == ["first", "small"] for line in lines)
+    assert any(line.split()[:2] == ["first", "minimised"] for line in lines)
     assert "at most" in choice._repr_html_()
     assert choice.to_dict()["asked"] == {"max": {"second": bound}, "minimize": "first"}
 

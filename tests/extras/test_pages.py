@@ -1,6 +1,7 @@
 """Python blocks of the README and of the pages run as they are written."""
 
 import re
+import sys
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -102,8 +103,12 @@ def test_blocks_run(page: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     names = {} if page in ("README.md", "docs/start.md") else _given(place)
-    for block in run:
-        exec(compile(block, page, "exec"), names)
+    try:
+        for block in run:
+            exec(compile(block, page, "exec"), names)
+    finally:
+        if "ray" in sys.modules:  # which a page may have started, and other tests start anew
+            sys.modules["ray"].shutdown()
 
 
 def test_what_is_not_run_can_be_read() -> None:

@@ -174,7 +174,7 @@ class _Record(Model):
     seconds_to_selected: Number
     seconds_preparing: Number
     seconds_evaluating: Number
-    files: dict[Literal[FILES], str]  # type: ignore[valid-type]
+    files: Annotated[dict[Literal[FILES], str], BeforeValidator(limit_entries)]  # type: ignore[valid-type]
 
     # descriptions, which earlier versions did not write
     answers: str | None = None

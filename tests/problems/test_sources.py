@@ -196,6 +196,14 @@ class TestDownload:
         left = [file.name for file in cache.rglob("*") if file.is_file()]
         assert left == ([] if wrong == "nobody" else [f"{FILES[0]}.gz"])
 
+    def test_an_endless_answer(
+        self, source: Source, cache: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("paretocosmos.problems.images.files.LARGEST", 10)
+        with pytest.raises(DataError, match="more than 10 bytes"):
+            download_source(source)
+        assert not [file for file in cache.rglob("*") if file.is_file()]
+
     def test_a_cache_that_cannot_be_written(
         self, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

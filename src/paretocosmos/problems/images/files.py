@@ -137,6 +137,8 @@ def _download(url: str, sha256: str, path: Path) -> None:
             while chunk := answer.read(CHUNK):
                 stream.write(chunk)
                 advance(len(chunk))
+                if stream.tell() > LARGEST:
+                    raise DataError(f"`{url}` has more than {LARGEST:,} bytes")
         # of the content, since mirrors pack it anew
         digest = hashlib.sha256(read_unpacked(temporary)).hexdigest()
         if digest != sha256:

@@ -239,14 +239,15 @@ class TestRefusals:
         with pytest.raises(DataError, match=sentence):
             build(people().assign(**change), positive=None if "rich" in change else ">50K")
 
-    def test_a_group_without_positives(self) -> None:
-        frame = people().assign(sex=["a"] * 399 + ["b"])
+    @pytest.mark.parametrize(("others", "hints"), [("a", {}), ("c", {"small_groups": "pool"})])
+    def test_a_group_without_positives(self, others: str, hints: dict[str, str]) -> None:
+        frame = people().assign(sex=["a"] * 200 + [others] * 199 + ["b"])
         with (
             pytest.warns(DataWarning, match="groups are small.*`b` .*without positives"),
             pytest.raises(DataError, match=r"`tpr_gap` .*positive rows .*none of `b`") as refused,
         ):
             build(frame)
-        assert refused.value.hints == {"small_groups": "pool"}
+        assert refused.value.hints == hints  # of two groups there is nothing to pool
 
     def test_ten_rows_are_split(self) -> None:
         with pytest.warns(DataWarning) as told:

@@ -60,8 +60,7 @@ Opening a file runs no code. A run folder, a recipe or a front can name only wha
 | a JSON file | 32 MB, nested 32 deep |
 | epochs, rays | 1,000,000 |
 | weights between hidden layers | 268 million |
-| MNIST's files, unpacked | 256 MB |
-| a download | its known size; redirects only to the same scheme or HTTPS |
+| MNIST's files, packed and unpacked | 256 MB |
 | a request to the server | 4 MB and 10,000 rows by default |"""
 
 END = """## What is not guaranteed

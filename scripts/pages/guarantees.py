@@ -13,7 +13,7 @@ COUNTED = RESULTS / "faults.json"
 
 HEAD = """# Guarantees
 
-What happens when a process is killed, a disk is full, a file is damaged, a folder comes from a stranger, a command is mistyped or a client is hostile. The tests check every guarantee, and `make faults` tries to break it hundreds or thousands of times; the counts are in `results/faults.json`."""
+What happens when a process is killed, a disk is full, a file is damaged, a folder comes from a stranger, a command is mistyped or a client is hostile. The tests check every guarantee, and `make faults` tries to break it hundreds or thousands of times; the counts, of version 0.2 except for requests, are in `results/faults.json`."""
 
 # What `results/faults.json` calls it, and what the page does.
 WORDS = {

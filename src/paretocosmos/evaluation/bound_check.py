@@ -59,12 +59,12 @@ class BoundCheck:
 
     @property
     def kept(self) -> bool:
-        """Whether the number keeps the bound on these rows."""
+        """True if the number keeps the bound on these rows."""
         return self.keeps(self.value)
 
     @property
     def is_vague(self) -> bool:
-        """Whether a group has too few rows for its rate to be known."""
+        """True if a group has too few rows for its rate to be known."""
         return self.fewest is not None and self.fewest[0] < FEW
 
     def keeps(self, value: float) -> bool:

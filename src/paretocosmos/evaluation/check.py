@@ -54,7 +54,7 @@ class Check:
 
     @property
     def kept(self) -> bool:
-        """Whether all bounds are kept: with the confidence asked for, if one was."""
+        """True if all bounds are kept, with the confidence asked for, if any."""
         risk = 1.0 if self.asked.confidence is None else 1 - self.asked.confidence
         # Bonferroni, as in `choose`; a chance that is not known shows nothing
         return all(

@@ -58,8 +58,7 @@ class Joined(nn.Module):
         self.net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2))
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
-        out: Tensor = self.net(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
-        return out
+        return self.net(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
 
 
 @contextlib.contextmanager

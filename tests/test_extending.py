@@ -91,8 +91,7 @@ def test_a_problem_and_a_network_from_outside_likewise(train: Train) -> None:
             self.first, self.last = nn.Linear(8, 8), nn.Linear(8, 1)
 
         def forward(self, inputs: Tensor) -> Tensor:
-            out: Tensor = self.last(self.first(inputs).relu())
-            return out
+            return self.last(self.first(inputs).relu())
 
     class Silent(Net):
         pass

@@ -67,8 +67,7 @@ def _go(folder: Path, *options: str) -> dict[str, Any]:
         patch.setattr(sys, "argv", command)
         patch.syspath_prepend(folder)
         celeba.main()
-    found: dict[str, Any] = json.loads(out.read_text())
-    return found
+    return json.loads(out.read_text())
 
 
 def _place(folder: Path, method: str) -> Path:

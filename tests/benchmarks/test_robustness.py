@@ -25,8 +25,7 @@ class TwoClasses(nn.Module):
         self.layer = nn.Linear(64, 2)
 
     def forward(self, images: Tensor, ray: Tensor) -> Tensor:
-        found: Tensor = self.layer(images.flatten(1))
-        return found
+        return self.layer(images.flatten(1))
 
 
 @pytest.fixture
@@ -69,8 +68,7 @@ def test_it_attacks_the_network_at_the_ray(images: Tensor) -> None:
 
         def forward(self, images: Tensor, ray: Tensor) -> Tensor:
             first, second = (end(images, ray) for end in self.ends)
-            mixed: Tensor = ray[0] * first + ray[1] * second
-            return mixed
+            return ray[0] * first + ray[1] * second
 
     model, label = Mixed(), torch.randint(2, (40,))
     for ray, end in zip(torch.eye(2), model.ends, strict=True):

@@ -25,8 +25,7 @@ def default(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A finished run that stands for the default on Adult; look, do not touch."""
     out = tmp_path_factory.mktemp("default") / "run"
     given: dict[str, Any] = {"epochs": 1, "settings": {"hidden": "8"}, "engine": "eager"}
-    run: Run = fit("toy_convex", preset="paper", out=out, device="cpu", report=False, **given)
-    return run
+    return fit("toy_convex", preset="paper", out=out, device="cpu", report=False, **given)
 
 
 @pytest.fixture

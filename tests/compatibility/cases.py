@@ -59,8 +59,7 @@ class Joined(nn.Module):
         self.layers = nn.Sequential(nn.Linear(6, 4), nn.Tanh(), nn.Linear(4, 2))
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
-        outputs: Tensor = self.layers(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
-        return outputs
+        return self.layers(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
 
 
 def draw_people(rows: int = 400, seed: int = 0) -> pd.DataFrame:

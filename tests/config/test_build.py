@@ -64,10 +64,9 @@ def _points(*aims: float, val: tuple[float, ...] | None = None) -> Points:
 def _go(out: Path, problem: str | Problem, method: str, **changes: Any) -> Run:
     given: dict[str, Any] = {"epochs": 4, "device": "cpu", "engine": "eager"}
     settings = SETTINGS | changes.pop("settings", {})
-    found: Run = fit(
+    return fit(
         problem, preset="paper", method=method, out=out, settings=settings, **given | changes
     )
-    return found
 
 
 def _plan(method: str, seed: int, **changes: Any) -> Plan:

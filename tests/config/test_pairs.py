@@ -318,8 +318,7 @@ def test_a_parameter_that_an_objective_does_not_reach_is_refused(
 ) -> None:
     def go(network: nn.Module) -> Run:
         given: dict[str, Any] = {role: network, "method": method, "epochs": 1}
-        run: Run = fit(_two_tasks(), preset="paper", out=tmp_path / "run", **given)
-        return run
+        return fit(_two_tasks(), preset="paper", out=tmp_path / "run", **given)
 
     says = r"`left\.weight` .*`right`.*`heads`"
     with pytest.raises(ConfigurationError, match=says):

@@ -431,8 +431,7 @@ class Silent(nn.Module):
         self.inner = nn.Linear(4, 2) if inner is None else inner
 
     def forward(self, inputs: Tensor) -> Tensor:
-        outputs: Tensor = self.inner(inputs)
-        return outputs
+        return self.inner(inputs)
 
 
 class Promising(Silent):

@@ -67,8 +67,7 @@ def _plan(method: str = "cosmos", **changes: Any) -> Plan:
 
 def _go(out: Path, **changes: Any) -> Run:
     given: dict[str, Any] = {"epochs": 2, "engine": "eager", "device": "cpu", "backbone": NAME}
-    run: Run = fit("toy_convex", preset="paper", out=out, **given | changes)
-    return run
+    return fit("toy_convex", preset="paper", out=out, **given | changes)
 
 
 def test_what_open_settings_came_to_is_written_down() -> None:

@@ -32,8 +32,7 @@ Case = tuple[Backbone, tuple[int, ...], int | dict[str, int]]
 
 def _build(name: str, at: int, settings: Mapping[str, Any] | None = None) -> Backbone:
     chosen = {**SETTINGS.get(name, {}), **(settings or {})}
-    network: Backbone = registry.find("backbones", name)(*WANTED[at], **chosen).double().eval()
-    return network
+    return registry.find("backbones", name)(*WANTED[at], **chosen).double().eval()
 
 
 def _missing(name: str) -> list[str]:
@@ -199,8 +198,7 @@ def test_seeds_can_be_stacked(case: Case) -> None:
     inputs = torch.randn(B, *shape, dtype=torch.float64)
 
     def call(weights: dict[str, Tensor], rest: dict[str, Tensor]) -> Outputs:
-        out: Outputs = torch.func.functional_call(network, (weights, rest), (inputs,))
-        return out
+        return torch.func.functional_call(network, (weights, rest), (inputs,))
 
     found = torch.vmap(call)(parameters, buffers)
     expected = map_tensors(lambda *outs: torch.stack(outs), *(one(inputs) for one in networks))

@@ -206,8 +206,7 @@ def test_seeds_can_be_stacked(case: Case) -> None:
     rays = _rays(3, 4)
 
     def call(weights: dict[str, Tensor], rest: dict[str, Tensor], ray: Tensor) -> Outputs:
-        out: Outputs = torch.func.functional_call(model, (weights, rest), (inputs, ray))
-        return out
+        return torch.func.functional_call(model, (weights, rest), (inputs, ray))
 
     expected = (one(inputs, ray) for one, ray in zip(models, rays, strict=True))
     _same(

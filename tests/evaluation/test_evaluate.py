@@ -57,8 +57,7 @@ class Plain(nn.Module):
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
         assert ray.ndim == 1
-        out: Tensor = self.inner(inputs, ray)
-        return out
+        return self.inner(inputs, ray)
 
 
 Pieces = list[tuple[Tensor, Targets]]

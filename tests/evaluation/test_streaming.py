@@ -218,8 +218,7 @@ def test_what_needs_all_outputs_has_a_limit(
     streamed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def own(outputs: Any, targets: Targets) -> Tensor:
-        found: Tensor = outputs.median()
-        return found
+        return outputs.median()
 
     problem, model = make_problem("tpr_gap"), _model()
     problem = replace(problem, metrics={"accuracy": accuracy, "median": own})
@@ -234,8 +233,7 @@ def test_what_needs_all_outputs_has_a_limit(
 def test_sums_that_do_not_lead_to_the_score_are_refused(streamed: None) -> None:
     @streaming(lambda outputs, targets: weighted_sums(2 * outputs, targets))
     def wrong(outputs: Any, targets: Targets) -> Tensor:
-        found: Tensor = outputs.mean()
-        return found
+        return outputs.mean()
 
     problem = replace(make_problem("tpr_gap"), metrics={"wrong": wrong})
     with pytest.raises(ConfigurationError, match=r"sums of `wrong`.*`streaming`"):
@@ -275,8 +273,7 @@ class Words(nn.Module):
         self.layer = nn.Embedding(10, 4)
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
-        found: Tensor = self.layer(inputs) * ray[0]
-        return found
+        return self.layer(inputs) * ray[0]
 
 
 class Padded:

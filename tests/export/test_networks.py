@@ -155,8 +155,7 @@ class Rare(nn.Module):
     """A network with an operator that ONNX has not."""
 
     def forward(self, x: Tensor, ray: Tensor) -> Tensor:
-        out: Tensor = torch.special.bessel_j0(x)
-        return out
+        return torch.special.bessel_j0(x)
 
 
 def test_networks_that_are_refused(run_of: Callable[..., Run], tmp_path: Path) -> None:

@@ -45,8 +45,7 @@ def fitted_and_new(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def in_network(table: Table, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    found: np.ndarray[Any, Any] = Preprocessing(table)(torch.from_numpy(x)).numpy()
-    return found
+    return Preprocessing(table)(torch.from_numpy(x)).numpy()
 
 
 @given(fitted_and_new())

@@ -86,8 +86,7 @@ def _features(weights: dict[str, Tensor], inputs: Tensor, norm: Any) -> Tensor:
     """B0 as Tan and Le 2019 have it (table 1): repeats, channels, strides and kernels."""
 
     def layer(x: Tensor, conv: str, bn: str, stride: int = 1) -> Tensor:
-        out: Tensor = norm(_same(x, weights[f"{conv}.weight"], stride), weights, bn)
-        return out
+        return norm(_same(x, weights[f"{conv}.weight"], stride), weights, bn)
 
     x = F.silu(layer(inputs, "embeddings.convolution", "embeddings.batchnorm", 2))
     block = 0
@@ -361,8 +360,7 @@ def _go(out: Path, *, engine: str = "auto", **changes: Any) -> Run:
     given: dict[str, Any] = {"epochs": 2, "device": "cpu", "backbone": "efficientnet"}
     settings = {"variant": "b0", "batch_size": 8, "learning_rate": 5e-4, "rays": 3}
     given["settings"] = settings | changes.pop("settings", {"weights": "random"})
-    run: Run = fit(_faces(), preset="paper", out=out, engine=engine, **given | changes)
-    return run
+    return fit(_faces(), preset="paper", out=out, engine=engine, **given | changes)
 
 
 def test_a_recorded_step_gives_what_eager_gives(tmp_path: Path) -> None:

@@ -127,8 +127,7 @@ def _conditioned(network: nn.Module, how: str, **given: Any) -> Conditioning:
 
 
 def _logits(outputs: Any) -> Tensor:
-    logits: Tensor = outputs["logits"] if isinstance(outputs, Mapping) else outputs
-    return logits
+    return outputs["logits"] if isinstance(outputs, Mapping) else outputs
 
 
 def _nudged(model: Conditioning) -> Conditioning:

@@ -168,8 +168,7 @@ def _exported(one: nn.Module, wanted: Tensor, file: Path) -> None:
             self.one = one
 
         def forward(self, ids: Tensor) -> Tensor:
-            out: Tensor = self.one(input_ids=ids)["logits"]
-            return out
+            return self.one(input_ids=ids)["logits"]
 
     torch.onnx.export(Logits().eval(), (IDS,), file, dynamo=True, verbose=False)
     (found,) = runtime.InferenceSession(str(file)).run(None, {"ids": IDS.numpy()})

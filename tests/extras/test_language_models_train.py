@@ -107,8 +107,7 @@ def test_trained_in_the_trainer_it_is_saved_read_and_generates(
 
 def _logits(model: Conditioning, words: Tensor, ray: Tensor = RAY) -> Tensor:
     outputs: Any = model({"input_ids": words}, ray)
-    logits: Tensor = outputs["logits"]
-    return logits
+    return outputs["logits"]
 
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning's own

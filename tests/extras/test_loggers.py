@@ -36,8 +36,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _go(logger: str, **given: Any) -> Run:
     options = {"epochs": 3, "settings": {"evaluate_every": 2}, "device": "cpu", **given}
-    run: Run = fit("toy_convex", out="run", callbacks=[make_logger(logger)], **options)
-    return run
+    return fit("toy_convex", out="run", callbacks=[make_logger(logger)], **options)
 
 
 def _stopped_and_resumed(logger: str) -> Run:

@@ -51,7 +51,7 @@ class Notes(RunLogger[str]):
 
 def _go(folder: Path, notes: Notes, **given: object) -> Run:
     settings = {"evaluate_every": 2}
-    run: Run = fit(  # type: ignore[call-overload]
+    return fit(  # type: ignore[call-overload]
         "toy_convex",
         epochs=3,
         engine="eager",
@@ -60,7 +60,6 @@ def _go(folder: Path, notes: Notes, **given: object) -> Run:
         callbacks=[notes],
         **given,
     )
-    return run
 
 
 def test_a_training_is_told_as_its_record_has_it(tmp_path: Path) -> None:

@@ -31,8 +31,7 @@ class Own(nn.Module):
         self.layer = nn.Linear(3 + J, 2)
 
     def forward(self, x: Tensor, ray: Tensor) -> Tensor:
-        out: Tensor = self.layer(torch.cat([x, ray.expand(len(x), J)], dim=1))
-        return out
+        return self.layer(torch.cat([x, ray.expand(len(x), J)], dim=1))
 
 
 def _model(own: bool) -> nn.Module:

@@ -25,7 +25,6 @@ def shortest() -> Callable[[Array], Array]:
         distance = cp.sum_squares(scaled.T @ weights)
         cp.Problem(cp.Minimize(distance), [cp.sum(weights) == 1]).solve(cp.CLARABEL, **EXACT)
         found = np.clip(np.asarray(weights.value, dtype=np.float64), 0, None)
-        solution: Array = found / found.sum()
-        return solution
+        return found / found.sum()
 
     return solve

@@ -25,8 +25,7 @@ def _units(networks: int, objectives: int) -> Array:
         angles = np.linspace(0.1, np.pi / 2 - 0.1, networks)
         return np.stack([np.cos(angles), np.sin(angles)], axis=1)
     rays = even_rays(networks, objectives).double().numpy()
-    units: Array = rays / np.linalg.norm(rays, axis=1, keepdims=True)
-    return units
+    return rays / np.linalg.norm(rays, axis=1, keepdims=True)
 
 
 def _active(units: Array, k: int, losses: Array) -> Array:

@@ -60,8 +60,7 @@ class Orthogonal(nn.Module):
         hidden = self.enter(inputs)
         for block in self.blocks:
             hidden = hidden + block(hidden).relu()
-        out: Tensor = self.head(hidden)
-        return out
+        return self.head(hidden)
 
 
 class PeftLinear(nn.Module):
@@ -77,8 +76,7 @@ class PeftLinear(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         added: Tensor = self.lora_B["default"](self.lora_A["default"](inputs))
-        out: Tensor = self.base_layer(inputs) + added
-        return out
+        return self.base_layer(inputs) + added
 
 
 class LoraSubclass(nn.Linear):
@@ -118,8 +116,7 @@ class LoraConv(nn.Module):
         self.lora_B = nn.Conv2d(rank, conv.out_channels, 1, bias=False)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        out: Tensor = self.base_layer(inputs) + self.lora_B(self.lora_A(inputs))
-        return out
+        return self.base_layer(inputs) + self.lora_B(self.lora_A(inputs))
 
 
 class LoraBlock(nn.Module):
@@ -150,8 +147,7 @@ class LoraTransformer(nn.Module):
         hidden = self.words(words)
         for block in self.blocks:
             hidden = block(hidden)
-        out: Tensor = self.head(hidden.mean(dim=1))
-        return out
+        return self.head(hidden.mean(dim=1))
 
 
 def _chain(first: nn.Module, second: nn.Module) -> nn.Module:
@@ -187,8 +183,7 @@ class Int8Lstm(nn.Module):
         self.hidden, self.head = nn.Linear(8, 8), nn.Linear(8, 2)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        out: Tensor = self.head(self.hidden(self.rnn(inputs)[0][:, -1]).relu())
-        return out
+        return self.head(self.hidden(self.rnn(inputs)[0][:, -1]).relu())
 
 
 class Int8Linear(nn.Module):
@@ -220,8 +215,7 @@ class QLora(nn.Module):
         self.lora_A, self.lora_B = nn.Linear(before, 2, bias=False), nn.Linear(2, after, bias=False)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        out: Tensor = self.base_layer(inputs) + self.lora_B(self.lora_A(inputs))
-        return out
+        return self.base_layer(inputs) + self.lora_B(self.lora_A(inputs))
 
 
 def _int8_mlp() -> nn.Module:

@@ -21,8 +21,7 @@ class Temporal(nn.Module):
         hidden = self.enter(inputs)
         for at, layer in enumerate(self.layers):
             hidden = hidden + layer(F.pad(hidden, (2**at, 0))).relu()
-        out: Tensor = self.head(hidden[..., -1])
-        return out
+        return self.head(hidden[..., -1])
 
 
 def _signal_cnn() -> nn.Module:
@@ -64,8 +63,7 @@ class Video(nn.Module):
         hidden = self.stem(clip)
         for block in self.blocks:
             hidden = hidden + block(hidden).relu()
-        out: Tensor = self.head(hidden.mean(dim=(2, 3, 4)))
-        return out
+        return self.head(hidden.mean(dim=(2, 3, 4)))
 
 
 class Double(nn.Sequential):
@@ -93,8 +91,7 @@ class UNet(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         high = self.down1(images)
         low = self.down2(F.max_pool2d(high, 2))
-        out: Tensor = self.head(self.join(torch.cat([high, self.up(low)], dim=1)))
-        return out
+        return self.head(self.join(torch.cat([high, self.up(low)], dim=1)))
 
 
 class UNet1d(nn.Module):
@@ -108,8 +105,7 @@ class UNet1d(nn.Module):
     def forward(self, signal: Tensor) -> Tensor:
         high = self.down(signal).relu()
         low = self.low(F.max_pool1d(high, 2)).relu()
-        out: Tensor = self.head(torch.cat([high, self.up(low)], dim=1))
-        return out
+        return self.head(torch.cat([high, self.up(low)], dim=1))
 
 
 class Fcn(nn.Module):
@@ -164,8 +160,7 @@ class Patches(nn.Module):
         patches = self.patch(images).flatten(2).transpose(1, 2)
         token = self.token.expand(patches.shape[0], -1, -1)
         hidden = self.blocks(torch.cat([token, patches], dim=1) + self.positions)
-        out: Tensor = self.head(self.norm(hidden[:, 0]))
-        return out
+        return self.head(self.norm(hidden[:, 0]))
 
 
 class Windows(nn.Module):
@@ -183,8 +178,7 @@ class Windows(nn.Module):
         windows = maps.unfold(2, 2, 2).unfold(3, 2, 2).permute(0, 2, 3, 4, 5, 1)
         flat = self.norm(windows.reshape(-1, 4, 8))
         mixed = self.grow(self.mix(flat, flat, flat)[0]).relu()
-        out: Tensor = self.head(mixed.reshape(images.shape[0], -1, 8).mean(dim=1))
-        return out
+        return self.head(mixed.reshape(images.shape[0], -1, 8).mean(dim=1))
 
 
 class Residual(nn.Module):
@@ -197,8 +191,7 @@ class Residual(nn.Module):
         self.second = nn.Conv2d(width, width, 3, padding=1)
 
     def forward(self, maps: Tensor) -> Tensor:
-        out: Tensor = (maps + self.second(self.norm(self.first(maps)).relu())).relu()
-        return out
+        return (maps + self.second(self.norm(self.first(maps)).relu())).relu()
 
 
 def _lenet() -> nn.Module:

@@ -23,8 +23,7 @@ class Table(nn.Module):
 
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
         joined = torch.cat([batch["numbers"], self.kinds(batch["kind"])], dim=1)
-        out: Tensor = self.head(self.body(joined))
-        return out
+        return self.head(self.body(joined))
 
 
 class Detector(nn.Module):
@@ -51,8 +50,7 @@ class Text(nn.Module):
     def forward(self, inputs: dict[str, Tensor]) -> Tensor:
         mask = inputs["mask"].unsqueeze(-1).float()
         words = self.norm(self.words(inputs["ids"])) * mask
-        out: Tensor = self.head(self.hidden(words.sum(dim=1) / mask.sum(dim=1)).relu())
-        return out
+        return self.head(self.hidden(words.sum(dim=1) / mask.sum(dim=1)).relu())
 
 
 class Fusion(nn.Module):
@@ -66,8 +64,7 @@ class Fusion(nn.Module):
 
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
         both = torch.cat([self.image(batch["image"]), self.text(batch["ids"])], dim=1)
-        out: Tensor = self.head(self.join(both).relu())
-        return out
+        return self.head(self.join(both).relu())
 
 
 class Forecast(nn.Module):
@@ -80,8 +77,7 @@ class Forecast(nn.Module):
 
     def forward(self, x: dict[str, Tensor]) -> Tensor:
         series, _ = self.rnn(x["past"])
-        out: Tensor = self.head(torch.cat([series[:, -1], self.known(x["static"])], dim=1))
-        return out
+        return self.head(torch.cat([series[:, -1], self.known(x["static"])], dim=1))
 
 
 class Convolve(nn.Module):
@@ -94,8 +90,7 @@ class Convolve(nn.Module):
     def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
         source, target = edges
         summed = torch.zeros_like(nodes).index_add(-2, target, nodes.index_select(-2, source))
-        out: Tensor = self.own(nodes) + self.other(summed)
-        return out
+        return self.own(nodes) + self.other(summed)
 
 
 class NodeGraph(nn.Module):
@@ -109,8 +104,7 @@ class NodeGraph(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         for conv in self.convs:
             x = conv(x, edge_index).relu()
-        out: Tensor = self.head(x)
-        return out
+        return self.head(x)
 
 
 class Traffic(nn.Module):
@@ -124,8 +118,7 @@ class Traffic(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         for conv in self.convs:
             x = conv(x, edge_index).tanh()
-        out: Tensor = self.head(x).squeeze(-1)
-        return out
+        return self.head(x).squeeze(-1)
 
 
 class Molecules(nn.Module):
@@ -140,8 +133,7 @@ class Molecules(nn.Module):
         for conv in self.convs:
             x = conv(x, edge_index).relu()
         pooled = x.new_zeros(SAMPLES, x.shape[1]).index_add(0, batch, x)
-        out: Tensor = self.head(pooled)
-        return out
+        return self.head(pooled)
 
 
 class Attend(nn.Module):
@@ -155,8 +147,7 @@ class Attend(nn.Module):
     def forward(self, nodes: Tensor, adjacency: Tensor) -> Tensor:
         hidden = self.norm(self.enter(nodes))
         scores = (hidden @ hidden.mT).masked_fill(~adjacency, -1e9)
-        out: Tensor = self.head(self.mix(scores.softmax(dim=-1) @ hidden).relu().mean(dim=1))
-        return out
+        return self.head(self.mix(scores.softmax(dim=-1) @ hidden).relu().mean(dim=1))
 
 
 class EdgeScores(nn.Module):
@@ -171,8 +162,7 @@ class EdgeScores(nn.Module):
         known = self.nodes.weight
         near = torch.zeros_like(known).index_add(0, edge_index[1], known[edge_index[0]])
         both = (known + near)[pairs].flatten(1)
-        out: Tensor = self.body(both)
-        return out
+        return self.body(both)
 
 
 def _molecules() -> Built:
@@ -198,8 +188,7 @@ class Factors(nn.Module):
 
     def forward(self, user: Tensor, item: Tensor) -> Tensor:
         dot = (self.users(user) * self.items(item)).sum(dim=-1)
-        out: Tensor = dot + self.user_bias(user).squeeze(-1) + self.item_bias(item).squeeze(-1)
-        return out
+        return dot + self.user_bias(user).squeeze(-1) + self.item_bias(item).squeeze(-1)
 
 
 class NeuralFactors(nn.Module):
@@ -211,8 +200,7 @@ class NeuralFactors(nn.Module):
         self.body = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 1))
 
     def forward(self, user: Tensor, item: Tensor) -> Tensor:
-        out: Tensor = self.body(torch.cat([self.users(user), self.items(item)], dim=-1))
-        return out
+        return self.body(torch.cat([self.users(user), self.items(item)], dim=-1))
 
 
 class Bag(nn.Module):
@@ -223,8 +211,7 @@ class Bag(nn.Module):
         self.words, self.head = nn.EmbeddingBag(17, 8), nn.Linear(8, 3)
 
     def forward(self, ids: Tensor) -> Tensor:
-        out: Tensor = self.head(self.words(ids))
-        return out
+        return self.head(self.words(ids))
 
 
 class TwoTowers(nn.Module):
@@ -236,8 +223,7 @@ class TwoTowers(nn.Module):
         self.item = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4))
 
     def forward(self, user: Tensor, item: Tensor) -> Tensor:
-        out: Tensor = (self.user(user) * self.item(item)).sum(dim=-1)
-        return out
+        return (self.user(user) * self.item(item)).sum(dim=-1)
 
 
 class WideAndDeep(nn.Module):
@@ -252,8 +238,7 @@ class WideAndDeep(nn.Module):
 
     def forward(self, numbers: Tensor, kinds: Tensor) -> Tensor:
         coded = [layer(kind) for layer, kind in zip(self.kinds, kinds.unbind(1), strict=True)]
-        out: Tensor = self.wide(numbers) + self.head(self.deep(torch.cat([numbers, *coded], 1)))
-        return out
+        return self.wide(numbers) + self.head(self.deep(torch.cat([numbers, *coded], 1)))
 
 
 ONE_MAPPING: dict[str, Made] = {

@@ -23,8 +23,7 @@ class TimeFirstEncoder(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         hidden = self.encoder(self.enter(inputs).transpose(0, 1))
-        out: Tensor = self.head(hidden.mean(dim=0))
-        return out
+        return self.head(hidden.mean(dim=0))
 
 
 class TimeFirstMixer(nn.Module):
@@ -43,8 +42,7 @@ class TimeFirstMixer(nn.Module):
         hidden = self.enter(inputs).transpose(0, 1)
         for block in self.blocks:
             hidden = hidden + block(hidden)
-        out: Tensor = self.head(hidden).transpose(0, 1)
-        return out
+        return self.head(hidden).transpose(0, 1)
 
 
 class TimeFirstLstm(nn.Module):
@@ -57,8 +55,7 @@ class TimeFirstLstm(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         hidden, _ = self.second(self.first(inputs.transpose(0, 1))[0])
-        out: Tensor = self.head(hidden[-1])
-        return out
+        return self.head(hidden[-1])
 
 
 class FlatSteps(nn.Module):
@@ -73,8 +70,7 @@ class FlatSteps(nn.Module):
         steps, samples = inputs.shape[1], inputs.shape[0]
         flat = inputs.transpose(0, 1).reshape(steps * samples, -1)
         flat = self.hidden(self.norm(self.enter(flat))).relu()
-        out: Tensor = self.head(flat.reshape(steps, samples, -1).mean(dim=0))
-        return out
+        return self.head(flat.reshape(steps, samples, -1).mean(dim=0))
 
 
 class TimeFirstSeq2Seq(nn.Module):
@@ -90,8 +86,7 @@ class TimeFirstSeq2Seq(nn.Module):
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         coded = self.net(self.words(source.T), self.words(target.T))
-        out: Tensor = self.head(coded).transpose(0, 1)
-        return out
+        return self.head(coded).transpose(0, 1)
 
 
 class LastState(nn.Module):
@@ -107,8 +102,7 @@ class LastState(nn.Module):
         _, state = self.rnn(self.words(words))
         last = state[0] if isinstance(state, tuple) else state
         ends = last.transpose(0, 1).flatten(1)
-        out: Tensor = self.head(ends)
-        return out
+        return self.head(ends)
 
 
 class Tagger(nn.Module):
@@ -121,8 +115,7 @@ class Tagger(nn.Module):
         self.head = nn.Linear(10, 4)
 
     def forward(self, words: Tensor) -> Tensor:
-        out: Tensor = self.head(self.rnn(self.words(words))[0])
-        return out
+        return self.head(self.rnn(self.words(words))[0])
 
 
 class Packed(nn.Module):
@@ -135,8 +128,7 @@ class Packed(nn.Module):
     def forward(self, inputs: Tensor, lengths: Tensor) -> Tensor:
         packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
         padded, _ = pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
-        out: Tensor = self.head(padded.sum(dim=1) / lengths.unsqueeze(1))
-        return out
+        return self.head(padded.sum(dim=1) / lengths.unsqueeze(1))
 
 
 class Cells(nn.Module):
@@ -150,8 +142,7 @@ class Cells(nn.Module):
         state = inputs.new_zeros(inputs.shape[0], 8), inputs.new_zeros(inputs.shape[0], 8)
         for step in inputs.unbind(dim=1):
             state = self.cell(step, state)
-        out: Tensor = self.head(state[0])
-        return out
+        return self.head(state[0])
 
 
 def _seq2seq() -> Built:

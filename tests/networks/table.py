@@ -42,8 +42,7 @@ has every network and the layers after which the ray enters (`python -m tests.ne
 
 def results() -> dict[str, Any]:
     """What is committed."""
-    loaded: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
-    return loaded
+    return json.loads(RESULTS.read_text(encoding="utf-8"))
 
 
 def page() -> str:

@@ -109,8 +109,7 @@ class TimeFirst(nn.Module):
         self.rnn, self.head = nn.GRU(3, 8), nn.Linear(8, 2)
 
     def forward(self, steps: Tensor) -> Tensor:
-        out: Tensor = self.head(self.rnn(steps)[0])
-        return out
+        return self.head(self.rnn(steps)[0])
 
 
 def test_inputs_may_have_time_first_themselves() -> None:

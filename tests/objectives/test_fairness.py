@@ -283,8 +283,7 @@ def test_the_noise_of_batches_makes_nobody_a_constant() -> None:
         """How a batch's loss changes as all logits grow."""
         by_size = torch.func.grad(lambda size, x: of(size * x, targets))
         one = torch.tensor(1.0, dtype=torch.float64)
-        slopes: Tensor = torch.vmap(by_size, (None, 0))(one, logits)
-        return slopes
+        return torch.vmap(by_size, (None, 0))(one, logits)
 
     def plain(x: Tensor, targets: dict[str, Tensor]) -> Tensor:
         first = targets["sensitive"] == 0

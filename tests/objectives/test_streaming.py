@@ -130,8 +130,7 @@ def test_a_metric_of_ones_own_may_add_up() -> None:
 
     @streaming(squares, lambda sums: (sums[0] / sums[1]).sqrt())
     def size(outputs: Any, targets: Targets) -> Tensor:
-        found: Tensor = outputs.square().mean().sqrt()
-        return found
+        return outputs.square().mean().sqrt()
 
     outputs, targets = torch.randn(N, B), {"label": torch.randn(B)}
     torch.testing.assert_close(

@@ -44,8 +44,7 @@ def test_a_buffer_may_mask_with_infinity(tmp_path: Path) -> None:
 
         def forward(self, inputs: torch.Tensor, ray: torch.Tensor) -> torch.Tensor:
             joined = torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1)
-            out: torch.Tensor = self.layer(joined) + self.mask.isfinite()
-            return out
+            return self.layer(joined) + self.mask.isfinite()
 
     given: dict[str, Any] = {"epochs": 1, "out": tmp_path / "run", "report": False}
     fit("toy_convex", preset="paper", model=Masked(), **given)

@@ -33,14 +33,13 @@ def _go(out: Path, method: str, **changes: Any) -> Run:
     )
     if method not in SINGLE:
         given["settings"] |= {"rays_per_batch": 2}
-    run: Run = fit(
+    return fit(
         changes.pop("problem", "toy_convex"),
         preset="paper",
         method=method,
         out=out,
         **given | changes,
     )
-    return run
 
 
 # ---------------------------------------------------------------- resumed
@@ -126,8 +125,7 @@ class Own(nn.Module):
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
         copies = ray.expand(len(inputs), -1)
-        out: Tensor = self.net(torch.cat([inputs, copies], dim=1))
-        return out
+        return self.net(torch.cat([inputs, copies], dim=1))
 
 
 @pytest.mark.parametrize("method", SINGLE)

@@ -69,8 +69,7 @@ class Own(nn.Module):
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
         copies = ray.reshape(-1, 2).repeat_interleave(len(inputs) // (ray.numel() // 2), dim=0)
-        out: Tensor = self.net(torch.cat([inputs, copies], dim=1))
-        return out
+        return self.net(torch.cat([inputs, copies], dim=1))
 
 
 def _epoch(folder: Path) -> int:
@@ -81,8 +80,7 @@ def _epoch(folder: Path) -> int:
 def _go(folder: Path, **changes: Any) -> Run:
     given: dict[str, Any] = {"epochs": 6, "settings": SETTINGS, "device": "cpu"}
     given["engine"] = "eager"  # recording takes longer than these trainings
-    run: Run = fit("toy_convex", preset="paper", out=folder, **given | changes)
-    return run
+    return fit("toy_convex", preset="paper", out=folder, **given | changes)
 
 
 # ---------------------------------------------------------------- interrupted and resumed
@@ -289,10 +287,9 @@ def table_run(people: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) ->
     people.to_csv(folder / "people.csv", index=False)
     settings = {"target": "income", "sensitive": "sex", "positive": "high", "fairness": "deo"}
     given: dict[str, Any] = {"epochs": 4, "settings": settings | {"evaluate_every": 2}}
-    run: Run = fit(
+    return fit(
         str(folder / "people.csv"), preset="paper", out=folder / "run", device="cpu", **given
     )
-    return run
 
 
 def test_a_run_comes_back_as_it_was(table_run: Run) -> None:
@@ -375,8 +372,7 @@ def _train_rows(count: int) -> np.ndarray:
     from sklearn.model_selection import train_test_split
 
     rest, _ = train_test_split(np.arange(count), test_size=0.2, random_state=1)
-    kept: np.ndarray = train_test_split(rest, test_size=0.125, random_state=1)[0]
-    return kept
+    return train_test_split(rest, test_size=0.125, random_state=1)[0]
 
 
 @pytest.mark.parametrize("ray", [[0.5, -0.5], [1.0], [0.2, 0.2], [[0.5, 0.5], [0.1, 0.9]], "ab"])

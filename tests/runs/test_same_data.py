@@ -129,8 +129,7 @@ class _Noisy(Pictures):
 def _fit_streamed(train: Any, out: Path, **changes: Any) -> Run:
     settings = {"batch_size": 8, "rays": 3, "calibrate": False}
     given: dict[str, Any] = {"epochs": 2, "conditioning": "film", "out": out} | HOW | changes
-    run: Run = fit(problem_of(train), backbone=Heads(), settings=settings, **given)
-    return run
+    return fit(problem_of(train), backbone=Heads(), settings=settings, **given)
 
 
 @pytest.mark.parametrize("loader", [False, True])

@@ -32,8 +32,7 @@ SETTINGS: dict[str, Any] = {"hidden": (4,), "batch_size": 128, "rays": 3, "refer
 
 def _go(out: Path, **changes: Any) -> Run | list[Run]:
     given: dict[str, Any] = {"epochs": 4, "settings": SETTINGS, "device": "cpu", "engine": "eager"}
-    found: Run | list[Run] = fit("toy_convex", preset="paper", out=out, **given | changes)
-    return found
+    return fit("toy_convex", preset="paper", out=out, **given | changes)
 
 
 @pytest.fixture(scope="module")

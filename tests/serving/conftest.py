@@ -135,8 +135,7 @@ def run(folder: Path) -> Run:
 def rows(people: Path) -> list[dict[str, Any]]:
     """Of the file, as JSON has them."""
     frame = pd.read_csv(people).drop(columns=["sex", "rich"])
-    found: list[dict[str, Any]] = json.loads(frame.to_json(orient="records"))
-    return found
+    return json.loads(frame.to_json(orient="records"))
 
 
 LIMITS: dict[str, Any] = {"max_rows": 100, "max_bytes": 100_000}

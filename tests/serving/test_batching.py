@@ -49,8 +49,7 @@ def together(network: Sum, *questions: tuple[Numbers, Rays]) -> tuple[list[Any],
     async def ask() -> list[Any]:
         batcher = Batcher(network, metrics)
         waiting: list[Coroutine[Any, Any, Answers]] = [batcher.predict(*one) for one in questions]
-        found: list[Any] = await asyncio.gather(*waiting, return_exceptions=True)
-        return found
+        return await asyncio.gather(*waiting, return_exceptions=True)
 
     return asyncio.run(ask()), metrics
 

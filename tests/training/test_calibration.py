@@ -168,8 +168,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def _trained(out: Path, model: nn.Module | None = None) -> Run:
     settings = {} if model is not None else {"hidden": (8,)}
-    found: Run = fit("toy_convex", model=model, epochs=3, settings=settings, out=out, device="cpu")
-    return found
+    return fit("toy_convex", model=model, epochs=3, settings=settings, out=out, device="cpu")
 
 
 def test_loading_keeps_the_ends(run: Run) -> None:

@@ -48,8 +48,7 @@ def train(tmp_path: Path) -> Callable[..., Run]:
     def run(problem: str | Problem = "toy_convex", **changes: Any) -> Run:
         given: dict[str, Any] = {"epochs": 3, "device": "cpu"}
         given["out"] = Path(tempfile.mkdtemp(dir=tmp_path)) / "run"
-        found: Run = fit(problem, preset="paper", **given | changes)
-        return found
+        return fit(problem, preset="paper", **given | changes)
 
     return run
 
@@ -194,8 +193,7 @@ class Own(nn.Module):
         )
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
-        out: Tensor = self.net(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
-        return out
+        return self.net(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -31,10 +31,7 @@ def _fit(problem: DataProblem, out: Path, **given: Any) -> Run:
     torch.manual_seed(1)
     asked: dict[str, Any] = {"epochs": EPOCHS, "progress": False, "report": False} | given
     settings = SETTINGS | ({} if problem.batch_size else {"batch_size": 8})
-    run: Run = fit(
-        problem, backbone=Heads(), conditioning="film", settings=settings, out=out, **asked
-    )
-    return run
+    return fit(problem, backbone=Heads(), conditioning="film", settings=settings, out=out, **asked)
 
 
 def test_what_is_read_on_the_way_gives_what_memory_gives(tmp_path: Path) -> None:

@@ -53,8 +53,7 @@ class Heads(nn.Module):
 def go(tmp_path: Path) -> Callable[..., Run]:
     def go(*arguments: Any, **options: Any) -> Run:
         options = {"epochs": 2, "progress": False, "report": False, "seed": 1} | options
-        run: Run = fit(*arguments, out=tmp_path / "run", **options)
-        return run
+        return fit(*arguments, out=tmp_path / "run", **options)
 
     return go
 
@@ -191,8 +190,7 @@ def test_recurrent_network_is_conditioned_by_itself(go: Callable[..., Run]) -> N
             self.cells, self.end = nn.GRU(3, 8, batch_first=True), nn.Linear(8, 1)
 
         def forward(self, x: Tensor) -> Tensor:
-            out: Tensor = self.end(self.cells(x)[0][:, -1])
-            return out
+            return self.end(self.cells(x)[0][:, -1])
 
     steps = torch.randn(100, 4, 3)
     run = go(Recurrent(), (steps, steps.sum(dim=(1, 2))[:, None]), [F.mse_loss, F.l1_loss])
@@ -280,8 +278,7 @@ class TwoInputs(nn.Module):
         self.body = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
 
     def forward(self, x: Tensor, time: Tensor) -> Tensor:
-        answer: Tensor = self.body(torch.cat([x, time], dim=1))
-        return answer
+        return self.body(torch.cat([x, time], dim=1))
 
 
 def test_what_no_loss_names_are_the_inputs(go: Callable[..., Run]) -> None:

@@ -44,8 +44,7 @@ class Counting(nn.Module):
         self.net = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
-        out: Tensor = self.net(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
-        return out
+        return self.net(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
 
 
 def _with(objective: Objective) -> Problem:

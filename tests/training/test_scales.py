@@ -28,8 +28,7 @@ class Net(nn.Module):
             self.layer.bias.fill_(0.0 if constant else 0.3)
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
-        out: Tensor = self.layer(inputs).squeeze(-1) + ray[..., 0] - 0.5
-        return out
+        return self.layer(inputs).squeeze(-1) + ray[..., 0] - 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

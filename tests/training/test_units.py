@@ -62,8 +62,7 @@ def _problem(sizes: np.ndarray) -> Apart:
 
 
 def _trained(sizes: np.ndarray, out: Path, epochs: int, method: str | None = None) -> Run:
-    run: Run = fit(_problem(sizes), method=method, epochs=epochs, out=out, device="cpu")
-    return run
+    return fit(_problem(sizes), method=method, epochs=epochs, out=out, device="cpu")
 
 
 def _plain(run: Run, sizes: np.ndarray) -> Front:

@@ -49,7 +49,7 @@ def _fit(problem: DataProblem, out: Path, *, epochs: int = 3, **given: Any) -> R
     settings = SETTINGS | ({} if problem.batch_size else {"batch_size": 8})
     settings |= given.pop("settings", {})
     asked: dict[str, Any] = {"progress": False, "report": False, "engine": "eager"} | given
-    run: Run = fit(
+    return fit(
         problem,
         backbone=Heads(),
         conditioning="film",
@@ -58,13 +58,11 @@ def _fit(problem: DataProblem, out: Path, *, epochs: int = 3, **given: Any) -> R
         out=out,
         **asked,
     )
-    return run
 
 
 def _sign(outputs: Any, targets: Targets) -> Tensor:
     """Needs all outputs at once, for want of a word that it adds up."""
-    found: Tensor = outputs["sign"].std()
-    return found
+    return outputs["sign"].std()
 
 
 def _right(outputs: Any, targets: Targets) -> Tensor:

@@ -13,8 +13,7 @@ NUMBERS = torch.from_numpy(GENERATOR.normal(size=(ROWS, 3)).astype(np.float32))
 
 
 def _knots(inputs: Tensor, targets: dict[str, Tensor]) -> tuple[tuple[float, ...], ...]:
-    knots: tuple[tuple[float, ...], ...] = Tabular.fitted(Batch(inputs, targets), 1)["knots"]
-    return knots
+    return Tabular.fitted(Batch(inputs, targets), 1)["knots"]
 
 
 def _steps(column: Tensor, at: float) -> Tensor:

@@ -25,14 +25,12 @@ class Residual(nn.Module):
         self.again = again  # None: no checkpointing, else `use_reentrant`
 
     def inner(self, inputs: Tensor) -> Tensor:
-        out: Tensor = inputs + self.shrink(self.grow(self.norm(inputs)).tanh())
-        return out
+        return inputs + self.shrink(self.grow(self.norm(inputs)).tanh())
 
     def forward(self, inputs: Tensor) -> Tensor:
         if self.again is None:
             return self.inner(inputs)
-        out: Tensor = checkpoint(self.inner, inputs, use_reentrant=self.again)
-        return out
+        return checkpoint(self.inner, inputs, use_reentrant=self.again)
 
 
 class Tokens(nn.Module):
@@ -48,8 +46,7 @@ class Tokens(nn.Module):
         hidden = self.enter(inputs)
         for block in self.blocks:
             hidden = block(hidden)
-        out: Tensor = self.head(hidden.mean(dim=1))
-        return out
+        return self.head(hidden.mean(dim=1))
 
 
 class Images(nn.Module):
@@ -63,16 +60,14 @@ class Images(nn.Module):
         self.again = again
 
     def features(self, inputs: Tensor) -> Tensor:
-        out: Tensor = self.rest(self.stem(inputs))
-        return out
+        return self.rest(self.stem(inputs))
 
     def forward(self, inputs: Tensor) -> Tensor:
         if self.again is None:
             features = self.features(inputs)
         else:
             features = checkpoint(self.features, inputs, use_reentrant=self.again)
-        out: Tensor = self.head(features.flatten(1))
-        return out
+        return self.head(features.flatten(1))
 
 
 class Towers(nn.Module):

@@ -47,8 +47,7 @@ class Affine(nn.Module):
 
     def forward(self, left: Tensor, right: Tensor | None = None) -> Tensor:
         inputs = left if right is None else left + right
-        out: Tensor = self.two(self.one(inputs).tanh())
-        return out
+        return self.two(self.one(inputs).tanh())
 
     def doubled(self, inputs: Tensor) -> Tensor:
         return 2 * self.forward(inputs)
@@ -158,8 +157,7 @@ class Tied(nn.Module):
         self.out.weight = self.words.weight
 
     def forward(self, ids: Tensor) -> Tensor:
-        out: Tensor = self.out(self.words(ids))
-        return out
+        return self.out(self.words(ids))
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,7 @@ class Joined(nn.Module):
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
         each = ray.reshape(-1, J).repeat_interleave(len(inputs) // ray.reshape(-1, J).shape[0], 0)
-        out: Tensor = self.rest(self.wide(torch.cat([inputs, each], dim=1)))
-        return out
+        return self.rest(self.wide(torch.cat([inputs, each], dim=1)))
 
 
 def _rays(*shape: int) -> Tensor:
@@ -139,8 +138,7 @@ def test_a_backbone_names_its_first_layer_itself() -> None:
             self.enters = nn.Linear(FEATURES, 4)
 
         def forward(self, inputs: Tensor) -> Tensor:
-            out: Tensor = self.head(self.enters(inputs))
-            return out
+            return self.head(self.enters(inputs))
 
     assert Concat(Late(), J).where == "enters"
 

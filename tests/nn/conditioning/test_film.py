@@ -107,8 +107,7 @@ class Windows(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         windows = inputs.reshape(-1, 2, 4)  # [B, 6, 4] to [3 B, 2, 4]
-        out: Tensor = self.block(windows).reshape(inputs.shape)
-        return out
+        return self.block(windows).reshape(inputs.shape)
 
 
 @pytest.mark.parametrize("groups", [1, 3, B])
@@ -188,8 +187,7 @@ class Twice(nn.Module):
         self.head = nn.Linear(4, 1)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        out: Tensor = self.head(self.up[0](self.down[0](inputs)))
-        return out
+        return self.head(self.up[0](self.down[0](inputs)))
 
 
 def test_a_block_used_twice_is_one(rays: Rays, nudge: Nudge) -> None:
@@ -233,8 +231,7 @@ class Turned(nn.Module):
         self.point = nn.Linear(4, 4)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        out: Tensor = self.point(self.conv(inputs).movedim(1, -1)).movedim(-1, 1)
-        return out
+        return self.point(self.conv(inputs).movedim(1, -1)).movedim(-1, 1)
 
 
 @pytest.mark.parametrize(
@@ -293,8 +290,7 @@ def test_features_of_another_width_are_refused(rays: Rays) -> None:
             self.linear = nn.Linear(4, 3)
 
         def forward(self, inputs: Tensor) -> Tensor:
-            out: Tensor = self.linear(inputs).repeat(1, 2)
-            return out
+            return self.linear(inputs).repeat(1, 2)
 
     model = Film(Odd(), J, layer="")
     with pytest.raises(ConfigurationError, match=r"3 channels after Odd, found .* \(6, 6\)"):

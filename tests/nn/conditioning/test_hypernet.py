@@ -220,8 +220,7 @@ class Lists(nn.Module):
         self.named = nn.ParameterDict({"scale": torch.randn(()), "shift": torch.randn(40)})
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = x * self.some[0] * self.some[1] * self.named["scale"] + self.named["shift"]
-        return out
+        return x * self.some[0] * self.some[1] * self.named["scale"] + self.named["shift"]
 
 
 def _convolutional(norm: nn.Module) -> nn.Module:
@@ -306,8 +305,7 @@ class Tied(nn.Module):
         self.again = self.one
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.again(torch.tanh(self.two(torch.tanh(self.one(x)))))
-        return out
+        return self.again(torch.tanh(self.two(torch.tanh(self.one(x)))))
 
 
 @pytest.mark.parametrize("chunk", [24, 10], ids=["whole", "chunked"])

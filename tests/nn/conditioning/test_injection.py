@@ -133,8 +133,7 @@ def test_the_whole_model_can_be_checkpointed_around_its_own_checkpointing(
     plain, model = _pair((name, how, layer), False, make, nudge)
 
     def around(inputs: Tensor, ray: Tensor) -> Tensor:
-        out: Tensor = checkpoint(model, inputs, ray, use_reentrant=False)
-        return out
+        return checkpoint(model, inputs, ray, use_reentrant=False)
 
     calls = [(make(name)[1], ray) for ray in (rays(), rays(3))]
     expected = _gradients(plain, plain, calls)
@@ -330,8 +329,7 @@ def test_a_whole_call_of_a_chunked_hypernetwork_is_computed_again_as_it_was(agai
         nn.init.normal_(parameter, std=0.1)
 
     def whole(inputs: Tensor, ray: Tensor) -> Tensor:
-        outputs: Tensor = checkpoint(model, inputs, ray, use_reentrant=again)
-        return outputs
+        return checkpoint(model, inputs, ray, use_reentrant=again)
 
     calls = [
         (torch.randn(4, 3, requires_grad=True), torch.tensor(r)) for r in ([0.3, 0.7], [1.0, 0.0])
@@ -354,8 +352,7 @@ def test_a_backward_pass_inside_of_a_call_leaves_what_the_call_had_set() -> None
             hidden = self.first(x)
             if self.earlier is not None:
                 self.earlier.sum().backward()
-            out: Tensor = self.second(hidden)
-            return out
+            return self.second(hidden)
 
     network = Inside()
     model = condition(network, 2, how="film", layer=("first", "second"))

@@ -34,8 +34,7 @@ def _literal(model: Lora, network: nn.Module, ray: Tensor, inputs: Any) -> Tenso
             taken = sum(ray[j] * model.shares[j, k] for j in range(J))
             added = torch.einsum("o,...->o...", layer.writes[:, k], layer.reads.weight[k])
             weights[f"{place}.weight"] = weights[f"{place}.weight"] + model.scale * taken * added
-    out: Tensor = functional_call(network, weights, (inputs,))
-    return out
+    return functional_call(network, weights, (inputs,))
 
 
 @pytest.mark.parametrize("name", ["perceptron", "tokens", "images"])
@@ -137,8 +136,7 @@ class Mixer(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         assert isinstance(self.called.weight, Tensor)
         inner = self.called(inputs).to(self.called.weight.dtype)
-        out: Tensor = inner @ self.read.weight.T
-        return out
+        return inner @ self.read.weight.T
 
 
 def test_a_layer_that_is_read_and_not_called_is_left_out() -> None:

@@ -60,8 +60,7 @@ def _nudge(model: Film) -> None:
 
 
 def _one(network: nn.Module, weights: dict[str, Tensor], inputs: Any) -> Tensor:
-    out: Tensor = torch.func.functional_call(network, weights, (inputs,))
-    return out
+    return torch.func.functional_call(network, weights, (inputs,))
 
 
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
@@ -182,8 +181,7 @@ class Depthwise(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         hidden = self.back(self.depth(inputs.mT)).mT
         hidden = self.norm(self.mixer(hidden, hidden, hidden)[0])
-        out: Tensor = self.own(self.twice(self.once(hidden).tanh()))
-        return out
+        return self.own(self.twice(self.once(hidden).tanh()))
 
 
 class Doubled(nn.Linear):

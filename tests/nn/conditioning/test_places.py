@@ -26,8 +26,7 @@ class Attention(nn.Module):
     def forward(self, words: Tensor) -> Tensor:
         hidden = self.words(words)
         query, key, value = self.q_proj(hidden), self.k_proj(hidden), self.v_proj(hidden)
-        out: Tensor = self.out(F.scaled_dot_product_attention(query, key, value).mean(dim=1))
-        return out
+        return self.out(F.scaled_dot_product_attention(query, key, value).mean(dim=1))
 
 
 def _words() -> Tensor:
@@ -113,8 +112,7 @@ def test_samples_that_influence_one_another_have_a_call_per_ray() -> None:
 
         def forward(self, inputs: Tensor) -> Tensor:
             hidden = self.enter(inputs)
-            out: Tensor = self.head((hidden - hidden.mean(dim=0)).relu())
-            return out
+            return self.head((hidden - hidden.mean(dim=0)).relu())
 
     model: Any = condition(Centred(), 2)
     with torch.no_grad():
@@ -135,8 +133,7 @@ def test_a_block_without_samples_has_a_call_per_ray() -> None:
             self.register_buffer("where", torch.randn(6, 2))  # as many steps as samples
 
         def forward(self, inputs: Tensor) -> Tensor:
-            out: Tensor = self.head((self.enter(inputs) + self.place(self.where)).relu().sum(dim=1))
-            return out
+            return self.head((self.enter(inputs) + self.place(self.where)).relu().sum(dim=1))
 
     model: Any = condition(Positions().double(), 2)
     with torch.no_grad():
@@ -157,8 +154,7 @@ class TiedAutoencoder(nn.Module):
         self.encode = nn.Linear(4, 4)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        out: Tensor = F.linear(self.encode(inputs), self.encode.weight.T)
-        return out
+        return F.linear(self.encode(inputs), self.encode.weight.T)
 
 
 @pytest.mark.parametrize("build", [partial(nn.Linear, 4, 4), TiedAutoencoder])
@@ -193,8 +189,7 @@ class Expert(nn.Module):
 
     def forward(module, inputs: Tensor) -> Tensor:  # noqa: N805
         score = module.score(module.hidden(inputs).relu())
-        out: Tensor = module.activation(score)
-        return out
+        return module.activation(score)
 
 
 class Gated(nn.Module):
@@ -205,8 +200,7 @@ class Gated(nn.Module):
         self.mix, self.gate = nn.Linear(4, 4), nn.Linear(4, 1)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        out: Tensor = self.mix(inputs) * self.gate(inputs).sigmoid()
-        return out
+        return self.mix(inputs) * self.gate(inputs).sigmoid()
 
 
 class Mixture(nn.Module):
@@ -265,8 +259,7 @@ def test_a_mapping_is_keywords_where_forward_knows_them() -> None:
             self.body = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
 
         def forward(self, numbers: Tensor, scale: float = 1.0) -> Tensor:
-            out: Tensor = self.body(numbers * scale)
-            return out
+            return self.body(numbers * scale)
 
     inputs: Any = {"numbers": torch.randn(6, 3), "scale": 2.0}
     assert condition(Named(), 2)(inputs, RAYS).shape == (6, 1)
@@ -296,8 +289,7 @@ def test_a_call_that_is_compiled_uses_what_was_found() -> None:
 
         def forward(self, inputs: Tensor) -> Tensor:
             steps = self.norm(self.enter(inputs).transpose(0, 1))
-            out: Tensor = self.head(steps.mean(dim=0))
-            return out
+            return self.head(steps.mean(dim=0))
 
     model: Any = condition(TimeFirst(), 2)
     with torch.no_grad():

@@ -40,8 +40,7 @@ def _gram(gradients: Tensor) -> Tensor:
 def _relative(gram: Tensor) -> np.ndarray:
     """Divided by the trace."""
     trace = gram.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
-    scaled: np.ndarray = (gram / torch.where(trace > 0, trace, 1.0)[..., None, None]).numpy()
-    return scaled
+    return (gram / torch.where(trace > 0, trace, 1.0)[..., None, None]).numpy()
 
 
 def _value(scaled: np.ndarray, weights: np.ndarray) -> np.ndarray:

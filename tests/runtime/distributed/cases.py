@@ -40,8 +40,7 @@ class Dropped(nn.Module):
         self.calls += self.training
         if self.training:
             self.kept = self.layers[1](torch.ones(64)).tolist()  # what dropout drew
-        out: Tensor = self.layers(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
-        return out
+        return self.layers(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
 
 
 def normed(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
@@ -75,8 +74,7 @@ def train(case: str, out: Path, problem: Problem | None = None, **changes: Any) 
     own = dict(CASES[case])
     settings = SETTINGS | own.pop("settings", {})
     given: dict[str, Any] = {"epochs": 2, "precision": "fp64", "device": "cpu"} | own | changes
-    run: Run = fit(problem or table(), preset="paper", settings=settings, out=out, **given)
-    return run
+    return fit(problem or table(), preset="paper", settings=settings, out=out, **given)
 
 
 def loaded(out: Path, *, rank: int = 0, count: int = 1) -> Run:
@@ -95,7 +93,7 @@ def loaded(out: Path, *, rank: int = 0, count: int = 1) -> Run:
     )
     settings = {"rays_per_batch": 2, "rays": 3, "calibrate": False, "evaluate_every": 1}
     torch.manual_seed(1)
-    run: Run = fit(
+    return fit(
         problem,
         backbone=Heads(),
         conditioning="film",
@@ -107,7 +105,6 @@ def loaded(out: Path, *, rank: int = 0, count: int = 1) -> Run:
         report=False,
         out=out,
     )
-    return run
 
 
 def main(folder: Path) -> None:

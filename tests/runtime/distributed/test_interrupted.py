@@ -20,8 +20,7 @@ AT_MOST = 300.0  # seconds to the end: without an answer, torch waits for half a
 def port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        number: int = free.getsockname()[1]
-        return number
+        return free.getsockname()[1]
 
 
 def _start(rank: int, port: int, folder: Path) -> Started:

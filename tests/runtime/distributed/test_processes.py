@@ -174,8 +174,7 @@ def _start(rank: int, port: int, folder: Path, *arguments: str) -> Started:
 def port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        number: int = free.getsockname()[1]
-        return number
+        return free.getsockname()[1]
 
 
 def _until(condition: Callable[[], Any]) -> None:

@@ -202,8 +202,7 @@ class Own(nn.Module):
         self.net = nn.Sequential(nn.Linear(6, 16), *between, nn.ReLU(), nn.Linear(16, 2))
 
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
-        out: Tensor = self.net(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
-        return out
+        return self.net(torch.cat([inputs, ray.expand(len(inputs), -1)], dim=1))
 
 
 class Synchronous(Own):

@@ -33,8 +33,7 @@ class Net(nn.Module):
         self.calls += 1
         ray = ray.view(-1, J)  # one ray comes as [J]
         copies = ray.repeat_interleave(len(inputs) // len(ray), dim=0)
-        out: Tensor = self.rest(self.first(torch.cat([inputs, copies], dim=1)))
-        return out
+        return self.rest(self.first(torch.cat([inputs, copies], dim=1)))
 
 
 class Reads(Net):

@@ -35,8 +35,7 @@ class Joined(nn.Module):
     def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
         ray = ray.view(-1, J)  # one ray comes as [J]
         copies = ray.repeat_interleave(len(inputs) // len(ray), dim=0)
-        out: Tensor = self.net(torch.cat([inputs, copies], dim=1))
-        return out
+        return self.net(torch.cat([inputs, copies], dim=1))
 
 
 @dataclass(frozen=True)
@@ -137,8 +136,7 @@ def _lenet(seed: int) -> Conditioning:
 
 
 def _images(inputs: Inputs, dtype: torch.dtype) -> Inputs:
-    ready: Inputs = map_tensors(lambda image: image.to(dtype) / 255, inputs)
-    return ready
+    return map_tensors(lambda image: image.to(dtype) / 255, inputs)
 
 
 NETWORKS: dict[str, tuple[Callable[[int], Conditioning], tuple[int, ...]]] = {

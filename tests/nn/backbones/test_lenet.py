@@ -65,13 +65,6 @@ def test_ten_heads_have_the_modules_of_one() -> None:
     assert _count(ten) == _count(one)
 
 
-def test_it_names_the_convolution_inputs_enter() -> None:
-    model = LeNet((3, 36, 36), 2)
-    first = model.get_submodule(model.first_layer)
-    assert isinstance(first, nn.Conv2d)
-    assert first.in_channels == 3
-
-
 @pytest.mark.parametrize(
     "shape", [(5,), (36, 36), (1, 15, 36), (1, 36, 15), (0, 36, 36), (1, 1, 36, 36)]
 )

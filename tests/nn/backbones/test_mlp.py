@@ -39,15 +39,6 @@ def test_forward_is_relu_between_linear_layers_and_none_at_the_end() -> None:
     assert (expected < 0).any()  # so that a ReLU at the end would show
 
 
-@pytest.mark.parametrize("hidden", [(), (8,), (8, 5)])
-def test_it_names_the_layer_inputs_enter_and_no_head(hidden: tuple[int, ...]) -> None:
-    model = Mlp((6,), 2, hidden=hidden)
-    first = model.get_submodule(model.first_layer)
-    assert isinstance(first, nn.Linear)
-    assert first.in_features == 6
-    assert model.heads == ()  # every objective reads its one output
-
-
 @pytest.mark.parametrize("hidden", [(), (8, 5)])
 def test_several_heads_are_parts_of_the_last_layer(hidden: tuple[int, ...]) -> None:
     model, inputs = Mlp((6,), {"left": 1, "right": 2}, hidden=hidden), torch.randn(7, 6)

@@ -95,16 +95,6 @@ def test_forward_and_gradients_are_those_of_literal_concatenation(
         torch.testing.assert_close(one, two, rtol=1e-10, atol=1e-12)
 
 
-def test_one_layer_is_a_network_too() -> None:
-    layer = nn.Linear(FEATURES, 2).to(DOUBLE)
-    model = Concat(layer, J)
-    ray, inputs = _rays(), _inputs()
-    columns = model.get_parameter("backbone.ray.weight")
-    expected = inputs @ layer.weight.T + layer.bias + columns @ ray
-    torch.testing.assert_close(model(inputs, ray), expected)
-    torch.testing.assert_close(model.each_ray(inputs, ray[None]), expected[None])
-
-
 class Skip(nn.Module):
     """The input also goes past the conditioned layer."""
 
@@ -143,14 +133,6 @@ def test_a_backbone_names_its_first_layer_itself() -> None:
     assert Concat(Late(), J).where == "enters"
 
 
-def test_the_first_layer_keeps_its_weights() -> None:
-    network = _plain()
-    model = Concat(network, J)
-    for name in ("weight", "bias"):
-        kept = model.get_parameter(f"backbone.0.layer.{name}")
-        assert torch.equal(kept, network.get_parameter(f"0.{name}"))
-
-
 def test_rays_are_forgotten_after_each_call_even_a_failing_one() -> None:
     model = Concat(_plain(), J)
     model(_inputs(), _rays())
@@ -168,24 +150,21 @@ def test_adult_has_the_papers_parameter_counts() -> None:
 # Mistakes
 
 
-def test_a_network_without_a_linear_layer_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"no linear layer.*Sequential"):
-        Concat(nn.Sequential(nn.Conv2d(1, 1, 3), nn.ReLU()), 2)
-
-
-@pytest.mark.parametrize(
-    ("layer", "says"),
-    [("9", "`9`; .*0, 2, 4"), ("1", "found Tanh at `1`.*: 0, 2, 4")],
-)
-def test_a_wrong_layer_name_lists_the_right_ones(layer: str, says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says):
-        Concat(_plain(), 2, layer=layer)
-
-
 def test_a_single_ray_is_a_sweep_of_one() -> None:
     model, ray, inputs = Concat(_plain(), J), _rays(), _inputs()
     torch.testing.assert_close(model.each_ray(inputs, ray), model(inputs, ray)[None])
 
 
-def test_the_model_says_where_the_ray_enters() -> None:
-    assert "objectives=3, layer='0'" in repr(Concat(_plain(), J))
+@pytest.mark.parametrize(
+    ("network", "layer", "says"),
+    [
+        (nn.Sequential(nn.Conv2d(1, 1, 3), nn.ReLU()), None, "no linear layer.*Sequential"),
+        (_plain(), "9", "`9`; .*0, 2, 4"),
+        (_plain(), "1", "found Tanh at `1`.*: 0, 2, 4"),
+    ],
+)
+def test_a_network_or_layer_that_is_not_linear_is_refused(
+    network: nn.Module, layer: str | None, says: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        Concat(network, 2, layer=layer)

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paretocosmos import Conditioning, condition, cosmos_loss, registry
+from paretocosmos import Conditioning, condition, cosmos_loss
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones import Mlp
 from paretocosmos.nn.conditioning import Concat, Film, LowRank, TransposedConv
 from paretocosmos.objectives import pick
-from paretocosmos.types import Outputs, map_tensors
+from paretocosmos.types import Outputs
 
 B, J = 6, 3
 NETWORKS = ("perceptron", "tokens", "images", "towers", "transformer")
@@ -90,34 +90,6 @@ def test_it_hears_the_ray_and_trains(
     nudge(model)
     one, two = (_named(model(inputs, ray)) for ray in torch.eye(J, dtype=torch.float64)[:2])
     assert all(not torch.allclose(out, two[key]) for key, out in one.items() if key != "size")
-
-
-@pytest.mark.parametrize(("name", "how"), PAIRS)
-def test_a_sweep_is_the_loop_over_rays(
-    name: str, how: str, make: Make, rays: Rays, nudge: Nudge
-) -> None:
-    network, inputs = make(name)
-    model = condition(network, J, how=how)
-    nudge(model)
-    front = rays(4)
-    looped = map_tensors(lambda *outs: torch.stack(outs), *(model(inputs, ray) for ray in front))
-    swept = _named(model.each_ray(inputs, front))
-    for key, out in _named(looped).items():
-        torch.testing.assert_close(swept[key], out)
-
-
-@pytest.mark.parametrize(
-    "name", sorted({*registry.names("conditioning")} - {"fairness_adjustment", "token"})
-)
-def test_every_conditioning_has_its_name_here(name: str) -> None:
-    image = name == "transposed_conv"
-    network = nn.Conv2d(1, 2, 3) if image else nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 2))
-    model = condition(network, 2, how=name)
-    assert type(model) is registry.find("conditioning", name)
-    inputs = torch.randn(4, 1, 5, 5) if image else torch.randn(4, 4)
-    assert model(inputs, torch.rand(2)).shape[:2] == (4, 2)
-    if name != "hypernet":
-        assert torch.equal(model(inputs, torch.rand(2)), network(inputs))
 
 
 def test_the_default_preset_moves_every_weight_and_the_paper_enters_beside_the_input() -> None:
@@ -238,6 +210,8 @@ def test_outputs_pass_through_and_are_read_by_name(
     if kind is not Output:  # of mappings, only those that are dataclasses too
         assert type(swept) is type(outputs) is type(network(numbers))
     torch.testing.assert_close(pick(swept, name), expected.expand(2, -1, -1))
+    with pytest.raises(TypeError, match="size"):  # which forward does not know
+        model({"numbers": numbers, "size": torch.ones(())}, ray)
 
 
 # Mistakes

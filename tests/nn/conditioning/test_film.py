@@ -89,37 +89,6 @@ def test_sequences_after_blocks_by_hand(shape: tuple[int, ...], rays: Rays, nudg
         torch.testing.assert_close(model.eval()(inputs, ray), hidden, rtol=1e-10, atol=1e-10)
 
 
-def test_the_ray_is_read_once_not_once_per_sample(rays: Rays) -> None:
-    model = Film(Mlp((4,), 1).to(DOUBLE), J)
-    seen: list[torch.Size] = []
-    model.perceptron.register_forward_hook(lambda _, given, __: seen.append(given[0].shape))
-    for shape in ((), (2,), (B,)):
-        model(torch.zeros(B, 4, dtype=DOUBLE), rays(*shape))
-    assert seen == [(1, J), (2, J), (B, J)]
-
-
-class Windows(nn.Module):
-    """As in Swin: a block sees every image as several neighbouring windows."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.block = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4))
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        windows = inputs.reshape(-1, 2, 4)  # [B, 6, 4] to [3 B, 2, 4]
-        return self.block(windows).reshape(inputs.shape)
-
-
-@pytest.mark.parametrize("groups", [1, 3, B])
-def test_windows_of_a_sample_share_its_ray(groups: int, rays: Rays, nudge: Nudge) -> None:
-    model = Film(Windows().to(DOUBLE), J)
-    nudge(model)
-    inputs, ray = torch.randn(B, 6, 4, dtype=DOUBLE), rays(groups)
-    each = ray.repeat_interleave(B // groups, 0)
-    expected = torch.cat([model(inputs[at : at + 1], each[at]) for at in range(B)])
-    torch.testing.assert_close(model(inputs, ray), expected)
-
-
 # Which blocks
 
 

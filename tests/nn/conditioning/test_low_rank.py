@@ -129,15 +129,6 @@ def test_gradients_are_those_of_the_written_out_weights(samples: int, rays: Rays
         torch.testing.assert_close(one, other)
 
 
-def test_at_the_centre_the_network_is_its_own() -> None:
-    network = Mlp((4,), 2).to(DOUBLE)
-    model = Film(network, J, rank=1)
-    _nudge(model)
-    inputs = torch.randn(B, 4, dtype=DOUBLE)
-    centre = torch.full((J,), 1 / J, dtype=DOUBLE)
-    torch.testing.assert_close(model(inputs, centre), network(inputs))
-
-
 def test_layers_inside_blocks_move_and_blocks_are_scaled(
     make: Make, rays: Rays, nudge: Nudge
 ) -> None:
@@ -201,15 +192,6 @@ def test_what_cannot_move_stays_and_what_is_used_twice_moves_once(rays: Rays, nu
     one = rays(2)
     alone = [model(half, ray) for half, ray in zip(inputs.chunk(2), one, strict=True)]
     torch.testing.assert_close(model(inputs, one), torch.cat(alone))
-
-
-def test_a_network_that_is_one_layer(rays: Rays) -> None:
-    network = nn.Linear(4, 2).to(DOUBLE)
-    model = Film(network, J, layer="", rank=1)
-    assert model.places == ("", "layer")
-    _nudge(model)
-    inputs, ray = torch.randn(B, 4, dtype=DOUBLE), rays()
-    torch.testing.assert_close(model(inputs, ray), _one(network, _moved(model, ray), inputs))
 
 
 def test_images_pay_little_for_it() -> None:

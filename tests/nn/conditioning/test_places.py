@@ -88,12 +88,10 @@ def test_trying_out_leaves_everything_as_it_was() -> None:
     assert not torch.equal(*dropped)
 
 
-def test_a_recurrent_layers_state_and_outputs_are_scaled_alike() -> None:
+def test_a_recurrent_layers_state_and_outputs_are_scaled_alike(nudge: Any) -> None:
     rnn = nn.LSTM(3, 4, num_layers=2)
     model: Any = condition(rnn, 2, how="film", settings={"rank": 0})
-    with torch.no_grad():
-        for parameter in model.perceptron.parameters():
-            parameter.normal_()
+    nudge(model.perceptron)
     steps = torch.randn(5, 6, 3)
     outputs, (state, cells) = model(steps, RAYS)
     plain, (inner, same) = rnn(steps)
@@ -104,7 +102,7 @@ def test_a_recurrent_layers_state_and_outputs_are_scaled_alike() -> None:
     torch.testing.assert_close(outputs, plain * (1 + told[:, :4]) + told[:, 4:])
 
 
-def test_samples_that_influence_one_another_have_a_call_per_ray() -> None:
+def test_samples_that_influence_one_another_have_a_call_per_ray(nudge: Any) -> None:
     class Centred(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -115,9 +113,7 @@ def test_samples_that_influence_one_another_have_a_call_per_ray() -> None:
             return self.head((hidden - hidden.mean(dim=0)).relu())
 
     model: Any = condition(Centred(), 2)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_()
+    nudge(model)
     inputs = torch.randn(6, 3)
     alone = [model(inputs, ray)[2 * at : 2 * at + 2] for at, ray in enumerate(RAYS)]
     torch.testing.assert_close(model(inputs, RAYS), torch.cat(alone))
@@ -125,7 +121,7 @@ def test_samples_that_influence_one_another_have_a_call_per_ray() -> None:
         model(inputs, torch.rand(4, 2))
 
 
-def test_a_block_without_samples_has_a_call_per_ray() -> None:
+def test_a_block_without_samples_has_a_call_per_ray(nudge: Any) -> None:
     class Positions(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -136,9 +132,7 @@ def test_a_block_without_samples_has_a_call_per_ray() -> None:
             return self.head((self.enter(inputs) + self.place(self.where)).relu().sum(dim=1))
 
     model: Any = condition(Positions().double(), 2)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_()
+    nudge(model)
     inputs = torch.randn(6, 6, 3).double()
     alone = [model(inputs, ray)[2 * at : 2 * at + 2] for at, ray in enumerate(RAYS)]
     torch.testing.assert_close(model(inputs, RAYS), torch.cat(alone))
@@ -252,22 +246,6 @@ def test_what_is_named_before_an_int8_layer_is_refused() -> None:
     assert condition(network, 2, how="film", settings={"rank": 0}).places == ("1.2", "2")
 
 
-def test_a_mapping_is_keywords_where_forward_knows_them() -> None:
-    class Named(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.body = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
-
-        def forward(self, numbers: Tensor, scale: float = 1.0) -> Tensor:
-            return self.body(numbers * scale)
-
-    inputs: Any = {"numbers": torch.randn(6, 3), "scale": 2.0}
-    assert condition(Named(), 2)(inputs, RAYS).shape == (6, 1)
-    wrong: Any = {"numbers": inputs["numbers"], "size": 2.0}
-    with pytest.raises(TypeError, match="size"):
-        condition(Named(), 2)(wrong, RAYS)
-
-
 def test_equal_samples_teach_nothing_for_later_calls() -> None:
     network = nn.Sequential(nn.Embedding(9, 8), nn.Flatten(), nn.Linear(40, 8), nn.Linear(8, 2))
     model = condition(network, 2).eval()
@@ -281,7 +259,7 @@ def test_equal_samples_teach_nothing_for_later_calls() -> None:
             assert (len(counted) >= calls) if calls > 1 else counted == [1]
 
 
-def test_a_call_that_is_compiled_uses_what_was_found() -> None:
+def test_a_call_that_is_compiled_uses_what_was_found(nudge: Any) -> None:
     class TimeFirst(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -292,9 +270,7 @@ def test_a_call_that_is_compiled_uses_what_was_found() -> None:
             return self.head(steps.mean(dim=0))
 
     model: Any = condition(TimeFirst(), 2)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_()
+    nudge(model)
     inputs = torch.randn(6, 6, 3)
     expected = model(inputs, RAYS)
     try:

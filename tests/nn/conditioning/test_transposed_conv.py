@@ -8,7 +8,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones import LeNet, Mlp
@@ -196,23 +195,6 @@ def test_any_convolution_equals_the_joined_one(
     torch.testing.assert_close(swept.diagonal().movedim(-1, 0), expected, rtol=1e-11, atol=1e-12)
 
 
-def test_maps_are_two_transposed_convolutions_with_relu() -> None:
-    maps, rays = _model().maps, _rays(4)
-    expected = maps.first(rays[:, :, None, None]).relu()
-    assert expected.shape == (4, J, 4, 4)
-    expected = maps.second(expected).relu()
-    assert expected.shape == (4, J, 10, 10)  # the paper's J x 10 x 10
-    found = maps(rays)
-    torch.testing.assert_close(found, expected)
-    weights = list(maps.parameters())
-    for one, two in zip(
-        torch.autograd.grad(found.square().sum(), weights),
-        torch.autograd.grad(expected.square().sum(), weights),
-        strict=True,
-    ):
-        torch.testing.assert_close(one, two)
-
-
 def test_it_has_the_papers_43058_parameters() -> None:
     plain = LeNet((1, 36, 36), {"top_left": 10, "bottom_right": 10})
     model = TransposedConv(plain, 2)
@@ -229,11 +211,6 @@ def test_the_published_code_draws_both_together() -> None:
         ours = model.get_parameter(f"backbone.{name}").detach()
         assert 0.999 * bound < ours.abs().max() <= bound * (1 + 1e-6)
         assert ours.std().item() == pytest.approx(like.std().item(), rel=0.02)
-
-
-def test_as_it_was_and_scaled_exclude_each_other() -> None:
-    with pytest.raises(ConfigurationError, match=r"`zero`.*`joined`.*false"):
-        TransposedConv(LeNet(SHAPE, 2), J, zero=True, joined=True)
 
 
 def test_new_filters_are_drawn_as_those_of_the_joined_layer() -> None:
@@ -254,43 +231,21 @@ def test_channels_stay_last() -> None:
         assert out.is_contiguous(memory_format=torch.channels_last)
 
 
-@pytest.mark.parametrize("groups", [1, 3])
-def test_a_recorded_step_repeats_on_other_numbers(groups: int) -> None:
-    model = _model()
-    names, parameters = zip(*model.named_parameters(), strict=True)
-
-    def step(images: Tensor, rays: Tensor, *weights: Tensor) -> list[Tensor]:
-        leaves = [weight.detach().requires_grad_() for weight in weights]
-        given = dict(zip(names, leaves, strict=True))
-        outputs = torch.func.functional_call(model, given, (images, rays))
-        total = outputs["left"].square().sum() + outputs["right"].square().sum()
-        return [outputs["left"], *torch.autograd.grad(total, leaves)]
-
-    plain = [parameter.detach() for parameter in parameters]
-    recorded = make_fx(step)(_images(), _rays(groups), *plain)
-    images, rays = _images(), _rays(groups)
-    for found, expected in zip(
-        recorded(images, rays, *plain), step(images, rays, *plain), strict=True
-    ):
-        assert torch.equal(found, expected)
-
-
 # Mistakes
 
 
-def test_a_convolution_in_groups_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"`groups`.*found 2: .*`layer`"):
-        TransposedConv(nn.Conv2d(4, 4, 3, groups=2), J)
-
-
-def test_a_table_network_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"found Linear .*name one"):
-        TransposedConv(Mlp((5,), 1), J)
-    with pytest.raises(ConfigurationError, match=r"no 2d convolution.*Sequential"):
-        TransposedConv(nn.Sequential(nn.Linear(2, 2)), J)
-
-
-def test_a_wrong_layer_name_lists_the_right_ones() -> None:
-    says = r"no layer `9`; its 2d convolutions: first.conv, second.conv"
+@pytest.mark.parametrize(
+    ("network", "settings", "says"),
+    [
+        (nn.Conv2d(4, 4, 3, groups=2), {}, r"`groups`.*found 2: .*`layer`"),
+        (Mlp((5,), 1), {}, r"found Linear .*name one"),
+        (nn.Sequential(nn.Linear(2, 2)), {}, r"no 2d convolution.*Sequential"),
+        (LeNet(SHAPE, 2), {"layer": "9"}, "no layer `9`.* first.conv, second.conv"),
+        (LeNet(SHAPE, 2), {"zero": True, "joined": True}, r"`zero`.*`joined`.*false"),
+    ],
+)
+def test_what_cannot_be_conditioned_is_refused(
+    network: nn.Module, settings: dict[str, Any], says: str
+) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        TransposedConv(LeNet(SHAPE, 2), J, layer="9")
+        TransposedConv(network, J, **settings)

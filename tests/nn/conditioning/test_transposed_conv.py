@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones import LeNet, Mlp
-from paretocosmos.nn.conditioning import TransposedConv, transposed_conv
+from paretocosmos.nn.conditioning import TransposedConv, concat
 from paretocosmos.nn.kernels import map_term
 
 B, J = 6, 3
@@ -150,7 +150,7 @@ def test_a_sweep_convolves_the_images_once_and_a_batch_maps_each_ray_once(
         maps.append(len(given))
         return inside(given, weight, size)
 
-    monkeypatch.setattr(transposed_conv, "map_term", counted)
+    monkeypatch.setattr(concat, "map_term", counted)
     layer = model.get_submodule("backbone.first.conv.layer")
     layer.register_forward_hook(lambda _module, given, _out: images.append(len(given[0])))
     model.each_ray(_images(), _rays(5))

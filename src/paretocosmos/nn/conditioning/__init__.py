@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING
 
 from paretocosmos.nn.conditioning.base import (
     Conditioning,
+    PerRayEnsemble,
     TrainingTask,
+    Unconditioned,
     find_heads,
     is_inside,
+    list_networks,
     training_task,
 )
-from paretocosmos.nn.conditioning.unconditioned import PerRayEnsemble, Unconditioned, list_networks
 
 if TYPE_CHECKING:
-    from paretocosmos.nn.conditioning.concat import Concat
+    from paretocosmos.nn.conditioning.concat import Concat, TransposedConv
     from paretocosmos.nn.conditioning.film import Film
     from paretocosmos.nn.conditioning.hypernet import Hypernet, HypernetOutput
     from paretocosmos.nn.conditioning.injection import ConditionedLayer, InjectedConditioning
     from paretocosmos.nn.conditioning.low_rank import Lora, LowRank
     from paretocosmos.nn.conditioning.token import Token
-    from paretocosmos.nn.conditioning.transposed_conv import TransposedConv
 
 REGISTRY = {
     "concat": "paretocosmos.nn.conditioning.concat:Concat",
@@ -31,9 +32,9 @@ REGISTRY = {
     "film": "paretocosmos.nn.conditioning.film:Film",
     "hypernet": "paretocosmos.nn.conditioning.hypernet:Hypernet",
     "lora": "paretocosmos.nn.conditioning.low_rank:Lora",
-    "none": "paretocosmos.nn.conditioning.unconditioned:Unconditioned",
+    "none": "paretocosmos.nn.conditioning.base:Unconditioned",
     "token": "paretocosmos.nn.conditioning.token:Token",
-    "transposed_conv": "paretocosmos.nn.conditioning.transposed_conv:TransposedConv",
+    "transposed_conv": "paretocosmos.nn.conditioning.concat:TransposedConv",
 }
 """Every conditioning by its name: the module and the class in it."""
 

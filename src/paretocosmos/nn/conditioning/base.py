@@ -1,4 +1,4 @@
-"""The contract of a conditioning."""
+"""The contract of a conditioning, and networks that do not read the ray."""
 
 import copy
 import functools
@@ -10,12 +10,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.conditioning.sample_layout import can_probe
-from paretocosmos.types import Inputs, Outputs
+from paretocosmos.nn.conditioning.sample_layout import (
+    can_probe,
+    check_group_count,
+    join_outputs,
+    stack_outputs,
+)
+from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
 # Names of the parameters that torch's old `weight_norm` and `spectral_norm` compute a weight from.
 SOURCE_ENDINGS = ("_g", "_orig")
@@ -99,7 +105,12 @@ class Conditioning(nn.Module, ABC):
         self.__dict__.setdefault("settings", {})
         self.ends: Tensor | None  # a buffer, so that it is saved and moves with the weights
         self.register_buffer("ends", None)
-        self.objectives = _to_int(objectives)
+        try:  # numpy's integers too
+            self.objectives = operator.index(objectives)
+        except TypeError as error:
+            raise ConfigurationError(
+                f"`objectives` must be a whole number, found {objectives!r}"
+            ) from error
         if self.objectives < 1:
             raise ConfigurationError(f"`objectives` must be at least 1, found {objectives}")
         lazy = [name for name, p in backbone.named_parameters() if is_lazy(p)]
@@ -108,8 +119,12 @@ class Conditioning(nn.Module, ABC):
                 f"a network must have its weights before it is conditioned, found `{lazy[0]}` of a "
                 "lazy layer without a shape: call the network on a batch once"
             )
-        self._keywords = _get_keywords(backbone)
-        self.has_cache = _has_cache(backbone)
+        parameters = inspect.signature(backbone.forward).parameters
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        self._keywords = None if takes_any else frozenset(parameters)
+        # a language model of `transformers`, or of PEFT, may keep keys and values between calls
+        base: Any = getattr(backbone, "get_base_model", lambda: backbone)()
+        self.has_cache = "use_cache" in inspect.signature(base.forward).parameters
         try:
             self.backbone = copy.deepcopy(backbone, _copy_computed_weights(backbone))
         except (RuntimeError, TypeError) as error:
@@ -227,11 +242,14 @@ class Conditioning(nn.Module, ABC):
 
     def rays_for(self, ray: Tensor) -> Tensor:
         """Check a ray's last axis and bring it to ``[G, J]``, between the useful ends."""
-        shape = _get_shape(ray)
-        if len(shape) not in (1, 2) or shape[-1] != self.objectives:
+        if not isinstance(ray, Tensor):
+            raise ConfigurationError(
+                f"a ray must be a tensor, found {type(ray).__name__}: wrap it in torch.tensor(...)"
+            )
+        if ray.ndim not in (1, 2) or ray.shape[-1] != self.objectives:
             raise ConfigurationError(
                 f"a ray must have shape [{self.objectives}], or [G, {self.objectives}] with one "
-                f"ray per group of samples; found {tuple(shape)}"
+                f"ray per group of samples; found {tuple(ray.shape)}"
             )
         # reading numbers from a GPU would hold up every step
         readable = ray.device.type == "cpu" and can_probe([ray])
@@ -253,20 +271,6 @@ class Conditioning(nn.Module, ABC):
         if f"{prefix}ends" in state_dict and self.ends is None:
             self.calibrate(torch.empty(self.objectives, self.objectives))
         super()._load_from_state_dict(state_dict, prefix, *args)
-
-
-def _get_keywords(network: nn.Module) -> frozenset[str] | None:
-    """Return the names of the arguments of a network's `forward`; `None` if it takes any."""
-    parameters = inspect.signature(network.forward).parameters.values()
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return None
-    return frozenset(p.name for p in parameters)
-
-
-def _has_cache(network: nn.Module) -> bool:
-    """Return True if a language model of `transformers` may keep keys and values between calls."""
-    base: Any = getattr(network, "get_base_model", lambda: network)  # of a model of PEFT
-    return "use_cache" in inspect.signature(base().forward).parameters
 
 
 def _copy_computed_weights(network: nn.Module) -> dict[int, Tensor]:
@@ -296,20 +300,96 @@ def _record_settings(build: Callable[..., None]) -> Callable[..., None]:
     return build_and_record
 
 
-def _to_int(objectives: object) -> int:
-    """Return the number of objectives as an int; raise if it is not whole."""
-    try:  # numpy's integers too
-        return operator.index(objectives)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise ConfigurationError(
-            f"`objectives` must be a whole number, found {objectives!r}"
-        ) from error
+class PerRayEnsemble(Conditioning):
+    """Networks trained for one ray each; a ray is answered by the network of the nearest one.
 
+    Args:
+        networks: K of them, ``forward(inputs, ray) -> outputs``; copied.
+        rays: ``[K, J]``.
 
-def _get_shape(ray: object) -> torch.Size:
-    """Return a ray's shape; raise if it is no tensor."""
-    if not isinstance(ray, Tensor):
-        raise ConfigurationError(
-            f"a ray must be a tensor, found {type(ray).__name__}: wrap it in torch.tensor(...)"
+    >>> networks = [Unconditioned(nn.Linear(3, 1), 2) for _ in range(2)]
+    >>> PerRayEnsemble(networks, torch.eye(2))(torch.zeros(4, 3), torch.tensor([0.3, 0.7])).shape
+    torch.Size([4, 1])
+    """
+
+    rays: Tensor
+
+    def __init__(self, networks: Sequence[nn.Module], rays: Tensor) -> None:
+        if len(networks) != len(rays):
+            raise ConfigurationError(
+                f"there must be one network per ray, found {len(networks)} networks and "
+                f"{len(rays)} rays"
+            )
+        super().__init__(nn.ModuleList(), rays.shape[-1])
+        # one by one: copied together, a network that comes twice would stay one
+        self.backbone = nn.ModuleList(copy.deepcopy(network) for network in networks)
+        self.register_buffer("rays", rays.clone())
+
+    @property
+    def ray_parameters(self) -> tuple[str, ...]:
+        return tuple(
+            f"backbone.{index}.{name}"
+            for index, network in self.backbone.named_children()
+            if isinstance(network, Conditioning)
+            for name in network.ray_parameters
         )
-    return ray.shape
+
+    def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
+        rays = self.rays_for(ray)
+        samples = len(first(inputs))
+        check_group_count(samples, len(rays))
+        share = samples // len(rays)
+        outputs = [
+            self._call_nearest(
+                map_tensors(lambda x, i=i: x[i * share : (i + 1) * share], inputs), r
+            )
+            for i, r in enumerate(rays)
+        ]
+        return join_outputs(outputs)
+
+    def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
+        return stack_outputs(self._call_nearest(inputs, ray) for ray in self.rays_for(rays))
+
+    def nearest(self, ray: Tensor) -> tuple[nn.Module, Tensor]:
+        """Return the network that answers a ray ``[J]``, and the ray that it was trained for."""
+        nearest = F.cosine_similarity(self.rays, ray.to(self.rays).unsqueeze(0)).argmax()
+        network: nn.Module = self.backbone[int(nearest)]  # type: ignore[index]
+        return network, self.rays[nearest]
+
+    def _call_nearest(self, inputs: Inputs, ray: Tensor) -> Outputs:
+        network, its_ray = self.nearest(ray)
+        outputs: Outputs = network(inputs, its_ray)
+        return outputs
+
+    def extra_repr(self) -> str:
+        return f"objectives={self.objectives}, networks={len(self.rays)}"
+
+
+def list_networks(model: nn.Module) -> list[nn.Module]:
+    """Return the networks of a `PerRayEnsemble`, or a list of the model alone."""
+    return list(model.backbone.children()) if isinstance(model, PerRayEnsemble) else [model]
+
+
+class Unconditioned(Conditioning):
+    """The network as it is, which ignores the ray: one point instead of a front, a baseline.
+
+    >>> model = Unconditioned(torch.nn.Linear(3, 1), 2)
+    >>> model(torch.zeros(4, 3), torch.tensor([0.5, 0.5])).shape
+    torch.Size([4, 1])
+    """
+
+    def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
+        self.rays_for(ray)  # only to refuse a wrong one
+        return self.call(inputs)
+
+    def with_ray(self, ray: Tensor, function: Callable[[nn.Module], Any]) -> Any:
+        self.rays_for(ray)
+        return function(self.backbone)
+
+    def each_ray(self, inputs: Inputs, rays: Tensor) -> Outputs:
+        count = len(self.rays_for(rays))
+        # a view: the same numbers for all rays take no more memory than for one
+        expanded: Outputs = map_tensors(
+            lambda out: out.expand(count, *out.shape), self.call(inputs), keep_classes=True
+        )
+        return expanded

@@ -1,5 +1,6 @@
 """FiLM: the ray scales and shifts the channels after each block, and may move the weights too."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,14 +26,12 @@ from paretocosmos.nn.conditioning.low_rank import LowRank, make_low_rank
 from paretocosmos.nn.conditioning.sample_layout import (
     FIRST,
     SampleAxis,
-    check_group_count,
-    count_samples,
     move_samples_back,
     move_samples_first,
     stack_outputs,
     unflatten_rays,
 )
-from paretocosmos.types import Inputs, Outputs, map_tensors
+from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
 
 class Modulated(ConditionedLayer):
@@ -52,20 +51,22 @@ class Modulated(ConditionedLayer):
                 f"returns {type(outputs).__name__}: name another layer "
                 "with `layer`"
             )
-        axis = self._find_channel_axis(features)
-        changed = self._modulate(features, axis, self.current().axis)
+        changed = self._modulate(features, self._find_channel_axis(features))
         return (changed, *outputs[1:]) if several else changed
 
-    def _modulate(self, features: Tensor, axis: int, samples_at: SampleAxis) -> Tensor:
+    def _modulate(
+        self, features: Tensor, axis: int, samples_at: SampleAxis | None = None
+    ) -> Tensor:
         """Scale and shift features along an axis of channels, counted from the start."""
-        terms = self.current().term.to(features.device, features.dtype)
+        term, _, layer_axis = self.current()
+        samples_at = samples_at or layer_axis
+        terms = term.to(features.device, features.dtype)
         groups = terms.shape[0]
         must_move = groups > 1 and samples_at != FIRST
         if must_move:
             features = move_samples_first(features, samples_at)
             axis += axis < samples_at.axis  # axes in front of the samples moved one back
         samples = features.shape[0]
-        check_group_count(samples, groups)
         grouped = groups not in (1, samples)
         if grouped:
             features, axis = torch.unflatten(features, 0, (groups, samples // groups)), axis + 1
@@ -83,8 +84,9 @@ class Modulated(ConditionedLayer):
         last = features.ndim - 1
         # [B, C, T] of a 1d convolution and [B, T, C] of a transformer look alike
         channels_first = last > 1 and (self._first_of_three if last == 2 else self._first_of_more)
+        samples_at = self.current().axis.axis
         for axis in (1, last) if channels_first else (last, min(1, last)):
-            if axis != self.current().axis.axis and features.shape[axis] == self.channels:
+            if axis != samples_at and features.shape[axis] == self.channels:
                 return axis
         raise ConfigurationError(
             f"`film` expects {self.channels} channels after {type(self.layer).__name__}, found "
@@ -105,7 +107,7 @@ class ModulatedRecurrent(Modulated):
             # rows of all samples, step by step: only one ray for all of them is possible here
             outputs = outputs._replace(data=self._modulate(outputs.data, 1, FIRST))
         else:
-            outputs = self._modulate(outputs, outputs.ndim - 1, self.current().axis)
+            outputs = self._modulate(outputs, outputs.ndim - 1)
         hidden = state[0] if isinstance(state, tuple) else state
         changed = self._modulate_state(hidden)
         return outputs, (changed, *state[1:]) if isinstance(state, tuple) else changed
@@ -228,7 +230,7 @@ class Film(InjectedConditioning):
                 self._call_with(inputs, [term[index : index + 1] for term in terms])
                 for index in range(len(rays))
             )
-        samples = count_samples(inputs, 0)
+        samples = first(inputs).shape[0]
 
         def repeat(tensor: Tensor) -> Tensor:
             if tensor.shape[:1] != (samples,):  # what all samples share
@@ -239,7 +241,8 @@ class Film(InjectedConditioning):
             SampleAxis(block.axis, len(rays) * samples if block.inner else 0)
             for block in layout.blocks
         ]
-        repeated = self._run(map_tensors(repeat, inputs), terms, axes=axes)
+        call = partial(self.call, map_tensors(repeat, inputs))
+        repeated = self._run(call, terms, axes=axes)
         return unflatten_rays(repeated, len(rays))
 
     def _find_blocks(self) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
 """A conditioned network at one preference, as an ordinary module, or merged into its weights."""
 
+import contextlib
 import copy
 import inspect
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial, update_wrapper
 from typing import Any
 
@@ -12,14 +13,13 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.conditioning.base import Conditioning
+from paretocosmos.nn.conditioning.base import Conditioning, PerRayEnsemble, Unconditioned
 from paretocosmos.nn.conditioning.concat import SplitLinear
 from paretocosmos.nn.conditioning.film import Modulated
 from paretocosmos.nn.conditioning.hypernet import Hypernet
 from paretocosmos.nn.conditioning.injection import ConditionedLayer, InjectedConditioning
 from paretocosmos.nn.conditioning.layer_types import get_base_layer, is_conv1d
 from paretocosmos.nn.conditioning.low_rank import LowRank
-from paretocosmos.nn.conditioning.unconditioned import PerRayEnsemble, Unconditioned
 from paretocosmos.pareto.rays import as_rays
 from paretocosmos.runtime.torch_private import BatchOrInstanceNorm
 
@@ -45,7 +45,11 @@ class FixedRay(nn.Module):
         super().__init__()
         self.conditioned = model
         self.register_buffer("ray", ray)
-        self._names = _get_argument_names(model.backbone)
+        parameters: Iterable[inspect.Parameter] = ()
+        with contextlib.suppress(TypeError, ValueError):  # compiled from another language
+            parameters = inspect.signature(model.backbone.forward).parameters.values()
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._names = tuple(p.name for p in parameters if p.kind in positional)
         # with the network's signature, by which the Trainer of `transformers` picks columns
         self.forward = update_wrapper(partial(FixedRay._call, self), model.backbone.forward)
         self.train(model.training)
@@ -103,16 +107,6 @@ def fix_ray(model: Conditioning, ray: Tensor | Sequence[float], *, merge: bool) 
     like = next((p for p in model.parameters() if p.is_floating_point()), one_ray)
     one_ray = one_ray.to(like.device, like.dtype)
     return merge_ray(model, one_ray) if merge else FixedRay(model, one_ray)
-
-
-def _get_argument_names(network: nn.Module) -> tuple[str, ...]:
-    """Return the names of the positional arguments of the network's `forward`."""
-    try:
-        parameters = inspect.signature(network.forward).parameters.values()
-    except (TypeError, ValueError):  # compiled from another language
-        return ()
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return tuple(p.name for p in parameters if p.kind in positional)
 
 
 # Layers of one matrix, or of one scale and shift, per channel of what they give.
@@ -193,7 +187,13 @@ def _fold_layer(network: nn.Module, path: str, conditioned: ConditionedLayer) ->
             )
         _check_own_weight(network, path, last)
         scale, shift = term.chunk(2)
-        _scale_weights(last, 1 + scale, shift)
+        # output channels are the last axis of a `Conv1D`'s weight, and the first of any other
+        scaled: Any = last
+        along = (-1,) if is_conv1d(last) else (-1, *[1] * (scaled.weight.ndim - 1))
+        scaled.weight.mul_((1 + scale).to(scaled.weight).view(along))
+        if scaled.bias is not None:
+            scaled.bias.mul_((1 + scale).to(scaled.bias))
+        _add_to_weights(scaled, None, shift)
     else:
         kind = type(layer).__name__
         raise _make_merge_error(f"what the ray adds at `{path}` is no weight of {kind}")
@@ -232,13 +232,3 @@ def _can_scale(layer: nn.Module) -> bool:
         flat = not isinstance(layer, nn.LayerNorm) or len(layer.normalized_shape) == 1
         return flat and getattr(layer, "bias", None) is not None
     return type(layer).forward is kind.forward  # a subclass may do more after its matrix
-
-
-def _scale_weights(layer: Any, scale: Tensor, shift: Tensor) -> None:
-    """Multiply the outputs of a layer by ``[C]`` and add ``[C]``."""
-    # output channels are the last axis of a `Conv1D`'s weight, and the first of any other
-    along = (-1,) if is_conv1d(layer) else (-1, *[1] * (layer.weight.ndim - 1))
-    layer.weight.mul_(scale.to(layer.weight).view(along))
-    if layer.bias is not None:
-        layer.bias.mul_(scale.to(layer.bias))
-    _add_to_weights(layer, None, shift)

@@ -18,14 +18,13 @@ from paretocosmos.nn.conditioning.probing import LayoutCache
 from paretocosmos.nn.conditioning.sample_layout import (
     Layout,
     check_group_count,
-    count_samples,
-    iter_tensors,
     join_outputs,
+    list_tensors,
     select_own_rows,
     stack_outputs,
 )
 from paretocosmos.runtime.torch_private import reparametrize
-from paretocosmos.types import Inputs, Outputs, map_tensors
+from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
 BYTES_AT_ONCE = 64 * 2**20  # of weights, while rays are evaluated one part after the other
 
@@ -104,7 +103,12 @@ class Hypernet(Conditioning):
             nn.init.zeros_(self.emit.bias)
         else:
             self.register_parameter("chunks", None)
-            _remove_weights(self.backbone, self._targets)
+            # generated at every call: an optimiser would carry those that are there
+            for name in (name for target in self._targets for name in target.names):
+                owner, _, last = name.rpartition(".")
+                holder = self.backbone.get_submodule(owner)
+                delattr(holder, last)
+                setattr(holder, last, torch.empty(0))  # not None, which says there is no bias
         for module in (self.enter, self.features, self.emit):
             module.to(like.device, like.dtype)
 
@@ -146,8 +150,9 @@ class Hypernet(Conditioning):
         groups = output.emitted.shape[0]
         if groups == 1:  # a plain call: no vmap, whose limits a network may meet
             return self._call_with_weights({n: weight[0] for n, weight in weights.items()}, inputs)
-        samples, layout = count_samples(inputs, 0), self._layout(weights, inputs)
-        if layout is None or not layout.samples_first or not _have_samples(inputs, samples):
+        samples, layout = first(inputs).shape[0], self._layout(weights, inputs)
+        together = all(tensor.shape[:1] == (samples,) for tensor in list_tensors(inputs))
+        if layout is None or not layout.samples_first or not together:
             # all samples under every ray, of which each keeps the outputs under its own
             alone = [
                 self._call_with_weights({n: weight[index] for n, weight in weights.items()}, inputs)
@@ -201,7 +206,7 @@ class Hypernet(Conditioning):
             def call_flat(weights: dict[str, Tensor], inputs: Inputs) -> tuple[Tensor, ...]:
                 # vmap returns no dataclasses
                 structure[:] = [self._call_with_weights(weights, inputs)]
-                return tuple(iter_tensors(structure))
+                return tuple(list_tensors(structure))
 
             # dropout draws for every sample, as it would in one call for all
             mapped = torch.vmap(call_flat, in_dims=(0, axis), randomness="different")
@@ -244,11 +249,6 @@ class Hypernet(Conditioning):
         return f"objectives={self.objectives}, emits={sum(self._sizes)}{chunks}"
 
 
-def _have_samples(inputs: Inputs, samples: int) -> bool:
-    """Return True if all tensors among inputs have an entry per sample."""
-    return all(tensor.shape[:1] == (samples,) for tensor in iter_tensors(inputs))
-
-
 def _check_weights(backbone: nn.Module) -> Tensor:
     """Return one of the weights to generate; raise if there is none, or if they differ in type."""
     weights = [weight for weight in backbone.parameters() if weight.requires_grad]
@@ -276,16 +276,6 @@ def _find_targets(backbone: nn.Module) -> list[_Target]:
             # a module may itself be used in several places
             names.setdefault(weight, {}).setdefault((backbone.get_submodule(owner), last), name)
     return [_Target(tuple(places.values()), weight.shape) for weight, places in names.items()]
-
-
-def _remove_weights(backbone: nn.Module, targets: list[_Target]) -> None:
-    """Remove the weights that are generated at every call, or an optimiser would carry them."""
-    for target in targets:
-        for name in target.names:
-            owner, _, last = name.rpartition(".")
-            module = backbone.get_submodule(owner)
-            delattr(module, last)
-            setattr(module, last, torch.empty(0))  # not None, which says that there is no bias
 
 
 def _can_vmap(backbone: nn.Module, device: torch.device, *, shared: bool) -> bool:

@@ -64,9 +64,7 @@ from paretocosmos.nn.conditioning.sample_layout import (
     SampleAxis,
     can_probe,
     check_group_count,
-    count_samples,
-    has_samples_first,
-    iter_tensors,
+    list_tensors,
     select_own_rows,
     stack_outputs,
 )
@@ -76,7 +74,7 @@ from paretocosmos.runtime.torch_private import (
     in_backward_pass,
     is_functorch_wrapped,
 )
-from paretocosmos.types import Inputs, Outputs
+from paretocosmos.types import Inputs, Outputs, first
 
 Restore = Callable[[], None]
 SetTensors = Callable[[Sequence[Tensor]], Restore]
@@ -142,7 +140,7 @@ class CallState:
             self._restore = self._set()
             after_backward(self.clear)  # once per pass, however many hooks ask for it
 
-        for tensor in iter_tensors(outputs):
+        for tensor in list_tensors(outputs):
             # no `grad_fn`: a parameter that is returned as it is, where the hook would stay
             if tensor.grad_fn is not None and not is_functorch_wrapped(tensor):
                 tensor.register_hook(set_again)
@@ -201,20 +199,6 @@ class ConditionedLayer(StandIn):
         return True
 
 
-def _set_injected(layers: Sequence[Any], injected: Sequence[Injected]) -> Restore:
-    """Set what each layer reads; return the function that restores what was there before."""
-    # not always `None`: a call may be inside another call of the same network
-    before = [layer.injected for layer in layers]
-    for layer, value in zip(layers, injected, strict=True):
-        layer.injected = value
-
-    def restore() -> None:
-        for layer, value in zip(layers, before, strict=True):
-            layer.injected = value
-
-    return restore
-
-
 class InjectedConditioning(Conditioning):
     """A conditioning whose ray enters at conditioned layers of the backbone."""
 
@@ -235,15 +219,18 @@ class InjectedConditioning(Conditioning):
     def _terms(self, rays: Tensor) -> list[Tensor]:
         """Compute what is injected at rays ``[G, J]``: ``[G, ...]`` for each of the `places`."""
 
-    @property
-    def ray_parameters(self) -> tuple[str, ...]:
-        readers = {
+    def _find_readers(self) -> set[nn.Parameter]:
+        """Return the parameters in the backbone that read what is injected."""
+        return {
             parameter
             for module in self.backbone.modules()
             if isinstance(module, ConditionedLayer)
             for parameter in set(module.parameters()) - set(module.layer.parameters())
         }
-        outer = super().ray_parameters
+
+    @property
+    def ray_parameters(self) -> tuple[str, ...]:
+        outer, readers = super().ray_parameters, self._find_readers()
         named = self.named_parameters()
         return tuple(name for name, entry in named if name in outer or entry in readers)
 
@@ -257,7 +244,7 @@ class InjectedConditioning(Conditioning):
 
     def with_ray(self, ray: Tensor, function: Callable[[nn.Module], Any]) -> Any:
         terms = self._terms(self.rays_for(ray))
-        return self._run_injected(lambda: function(self.backbone), terms)
+        return self._run(partial(function, self.backbone), terms)
 
     def _insert(self, layer: ConditionedLayer) -> None:
         """Replace a layer by its conditioned one, wherever the layer is used."""
@@ -268,9 +255,6 @@ class InjectedConditioning(Conditioning):
                 self.backbone = layer
             else:
                 self.backbone.set_submodule(name, layer)
-
-    def _conditioned_layers(self) -> list[nn.Module]:
-        return [self.backbone.get_submodule(name) for name in self.places]
 
     def _call_with(
         self, inputs: Inputs, terms: Sequence[Tensor], batching: Batching = "groups"
@@ -283,37 +267,37 @@ class InjectedConditioning(Conditioning):
         self._check_sensitivity(inputs, terms)
         groups = max(term.shape[0] for term in terms)
         if groups == 1 or batching == "each":
-            return self._run(inputs, terms, batching)
+            return self._run(partial(self.call, inputs), terms, batching)
         layout = self._layout(inputs, terms)
         if layout is None:
             alone = [
-                self._run(inputs, [term[index : index + 1] for term in terms])
+                self._run(partial(self.call, inputs), [term[index : index + 1] for term in terms])
                 for index in range(groups)
             ]
             return select_own_rows(alone, None)
-        samples = count_samples(inputs, layout.axis)
+        samples = first(inputs).shape[layout.axis]
         check_group_count(samples, groups)
         # a layout may come from a call with another number of samples
         axes = [SampleAxis(block.axis, samples if block.inner else 0) for block in layout.blocks]
-        return self._run(inputs, terms, axes=axes)
+        return self._run(partial(self.call, inputs), terms, axes=axes)
 
     def _check_sensitivity(self, inputs: Inputs, terms: Sequence[Tensor]) -> None:
         """Raise if no ray can change the outputs; looks at the first call with gradients only."""
-        tensors = list(iter_tensors(inputs))
-        if self._sensitivity_checked or not torch.is_grad_enabled() or not tensors:
+        if self._sensitivity_checked or not torch.is_grad_enabled():
             return
-        if has_samples_first(self.backbone) and not self._named:
+        if getattr(self.backbone, "samples_first", False) and not self._named:
             return  # a `Backbone`, at the places that it names itself
+        tensors = list_tensors(inputs)
         # processes that probe at different times would wait for each other's collectives
-        if has_several_processes() or not can_probe([*tensors, *terms]):
+        if not tensors or has_several_processes() or not can_probe([*tensors, *terms]):
             return
         places = self.places
         named = [index for index, name in enumerate(places) if name in self._named]
         self._sensitivity_checked = True  # before the calls below, which come here too
         insensitive = find_insensitive_places(
             self.backbone,
-            self._conditioned_layers(),
-            lambda new_terms: self._run(inputs, new_terms),
+            self._find_readers(),
+            partial(self._run, partial(self.call, inputs)),
             terms,
             inputs,
             places=[[index] for index in named] or [range(len(places))],
@@ -333,22 +317,13 @@ class InjectedConditioning(Conditioning):
         one_ray = [term[:1].detach() for term in terms]
         return self._layouts.find(
             self.backbone,
-            self._conditioned_layers(),
-            lambda new_inputs: self._run(new_inputs, one_ray),
+            self.places,
+            lambda new_inputs: self._run(partial(self.call, new_inputs), one_ray),
             inputs,
             terms,
         )
 
     def _run(
-        self,
-        inputs: Inputs,
-        terms: Sequence[Tensor],
-        batching: Batching = "groups",
-        axes: Sequence[SampleAxis] = (),
-    ) -> Outputs:
-        return self._run_injected(lambda: self.call(inputs), terms, batching, axes)
-
-    def _run_injected(
         self,
         function: Callable[[], Result],
         terms: Sequence[Tensor],
@@ -356,12 +331,20 @@ class InjectedConditioning(Conditioning):
         axes: Sequence[SampleAxis] = (),
     ) -> Result:
         """Run a function of the backbone with terms injected, now and if it is recomputed."""
-        layers = self._conditioned_layers()
+        layers: list[Any] = [self.backbone.get_submodule(name) for name in self.places]
         axes = axes or [FIRST] * len(layers)
 
         def set_tensors(tensors: Sequence[Tensor]) -> Restore:
-            pairs = zip(tensors, axes, strict=True)
-            return _set_injected(layers, [Injected(term, batching, axis) for term, axis in pairs])
+            # not always `None`: a call may be inside another call of the same network
+            before = [layer.injected for layer in layers]
+            for layer, term, axis in zip(layers, tensors, axes, strict=True):
+                layer.injected = Injected(term, batching, axis)
+
+            def restore() -> None:
+                for layer, injected in zip(layers, before, strict=True):
+                    layer.injected = injected
+
+            return restore
 
         def compute() -> Result:
             restore = set_tensors(terms)

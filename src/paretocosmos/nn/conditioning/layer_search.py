@@ -170,29 +170,26 @@ def _find_repeated_blocks(module: nn.Module, prefix: str) -> list[str]:
 
 
 def _find_activation_block(network: nn.Module, name: str) -> str:
-    """Return the outermost module of one convolution, activated or pooled; else the layer."""
-    parents = name.split(".")
-    for depth in range(1, len(parents)):
-        parent = ".".join(parents[:depth])
-        if _is_activated_convolution(network.get_submodule(parent)):
-            return parent
-    return name
-
-
-def _is_activated_convolution(module: nn.Module) -> bool:
-    """Return True if a module is one convolution, followed by what keeps its channels.
+    """Return the outermost module of one convolution, activated or pooled; else the layer.
 
     A plain sequence shows all it does; a class of its own may do the rest in its `forward`.
     """
-    inner = [leaf for _, leaf in iter_leaves(module)]
-    convolutions = [index for index, leaf in enumerate(inner) if isinstance(leaf, Convolution)]
-    if len(convolutions) != 1 or isinstance(module, nn.ModuleList | nn.ModuleDict):
-        return False
-    rest = [leaf for leaf in inner if not isinstance(leaf, Convolution)]
-    keeps = all(
-        type(leaf).__module__ in CHANNEL_PRESERVING and not has_weight_matrix(leaf) for leaf in rest
-    )
-    return keeps and (type(module) is not nn.Sequential or convolutions[0] < len(inner) - 1)
+    parents = name.split(".")
+    for depth in range(1, len(parents)):
+        parent = ".".join(parents[:depth])
+        module = network.get_submodule(parent)
+        inner = [leaf for _, leaf in iter_leaves(module)]
+        convolutions = [index for index, leaf in enumerate(inner) if isinstance(leaf, Convolution)]
+        if len(convolutions) != 1 or isinstance(module, nn.ModuleList | nn.ModuleDict):
+            continue
+        keeps = all(
+            type(leaf).__module__ in CHANNEL_PRESERVING and not has_weight_matrix(leaf)
+            for leaf in inner
+            if not isinstance(leaf, Convolution)
+        )
+        if keeps and (type(module) is not nn.Sequential or convolutions[0] < len(inner) - 1):
+            return parent
+    return name
 
 
 def _get_kind(block: nn.Module) -> object:

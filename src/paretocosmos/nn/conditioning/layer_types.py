@@ -97,12 +97,9 @@ def is_norm(module: nn.Module) -> bool:
 
 def has_weight_matrix(module: nn.Module) -> bool:
     """Return True if a layer has a weight matrix: linear, convolution, embedding."""
-    weights = module.parameters(recurse=is_closed(module))
-    return any(weight.ndim > 1 for weight in weights) or _has_packed_weights(module)
-
-
-def _has_packed_weights(module: nn.Module) -> bool:
-    """Return True if a layer's weights are not parameters, as in quantized layers."""
+    if any(weight.ndim > 1 for weight in module.parameters(recurse=is_closed(module))):
+        return True
+    # those of quantized layers are no parameters
     width = getattr(module, "out_features", getattr(module, "hidden_size", None))
     return isinstance(width, int) and next(module.parameters(), None) is None
 
@@ -144,7 +141,7 @@ def find_end_layer(module: nn.Module) -> nn.Module | None:
     base = get_base_layer(module)
     if count_channels(base) is not None:
         return base
-    if returns_concatenation(module):
+    if _read_returns(*_get_forward(module)):  # a concatenation, a list or a dictionary
         return None
     norm = None
     for name, child in reversed(list(module.named_children())):
@@ -153,9 +150,13 @@ def find_end_layer(module: nn.Module) -> nn.Module | None:
         end = find_end_layer(child)
         if end is None:  # a concatenation: only a norm after it would know the sum
             return norm
-        # a gate, which all channels are multiplied by, unless its outputs are the module's
-        if count_channels(end) == 1 and not _returns_outputs_of(module, name):
-            continue
+        # a gate, which all channels are multiplied by, unless its outputs are the module's, perhaps
+        # activated; in a sequence they are: the child is the last with weights
+        if count_channels(end) == 1 and not isinstance(module, nn.Sequential):
+            children = module.named_children()
+            passing = frozenset(n for n, c in children if next(c.parameters(), None) is None)
+            if not _read_returns(*_get_forward(module), name, passing):
+                continue
         if is_weighted_layer(end):
             return end
         norm = norm or end
@@ -220,20 +221,6 @@ def get_method_sources(kind: type) -> str:
             except (OSError, TypeError):  # compiled, or typed into an interpreter; no method
                 continue
     return "\n".join(texts)
-
-
-def returns_concatenation(module: nn.Module) -> bool:
-    """Return True if a module gives a concatenation, a list or a dictionary."""
-    return _read_returns(*_get_forward(module))
-
-
-def _returns_outputs_of(module: nn.Module, name: str) -> bool:
-    """Return True if a module gives what one of its children gives, perhaps activated."""
-    if isinstance(module, nn.Sequential):
-        return True  # the child is the last with weights
-    children = module.named_children()
-    passing = frozenset(n for n, child in children if next(child.parameters(), None) is None)
-    return _read_returns(*_get_forward(module), name, passing)
 
 
 def _get_forward(module: nn.Module) -> tuple[Any, str]:

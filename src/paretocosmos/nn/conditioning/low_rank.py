@@ -31,7 +31,6 @@ from paretocosmos.nn.conditioning.sample_layout import (
     FIRST,
     SampleAxis,
     add_terms,
-    check_group_count,
     move_samples_back,
     move_samples_first,
 )
@@ -82,29 +81,34 @@ class LowRank(ConditionedLayer, ABC):
             self.shifts = nn.Parameter(torch.zeros(objectives, outputs).to(like))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """``[B, ...]`` to ``[B, ...]``."""
+        """``[B, ...]`` to ``[B, ...]``, every sample under its ray."""
         outputs: Tensor = self.layer(inputs)
-        return outputs + self._compute_change(inputs)
-
-    def _compute_change(self, inputs: Tensor) -> Tensor:
-        """Compute what the rays add to the layer's outputs, for every sample under its ray."""
         # each read of a parameter is a call of `__getattr__`
         writes, shift_matrix = self.writes, self.shifts
         term, _, axis = self.current()
         rays, scales = _compute_scales(term, writes)
         # A x: the only product with the full input, once for all rays
         read: Tensor = self.reads(inputs)
-        if rays.shape[0] > 1:
-            read = move_samples_first(read, axis)
-        check_group_count(read.shape[0], rays.shape[0])
         shifts = None if shift_matrix is None else rays @ shift_matrix
-        if rays.shape[0] == 1:  # one ray for the whole batch is a matrix and a bias
-            return self._write(read, writes * scales, None if shifts is None else shifts[0])
-        scaled = _scale_groups(read, self._broadcast(scales, read))
+        groups = rays.shape[0]
+        if groups == 1:  # one ray for the whole batch is a matrix and a bias
+            bias = None if shifts is None else shifts[0]
+            return outputs + self._write(read, writes * scales, bias)
+        if axis != FIRST:
+            read = move_samples_first(read, axis)
+        # from a number per group and channel, ``[G, C]``, to as many axes as `read` has
+        added = [None] * (read.ndim - 2)
+        index = (slice(None), *added) if self._channels_last else (..., *added)
+        scales, samples = scales[index], read.shape[0]
+        if groups == samples:
+            scaled = read * scales
+        else:  # a view, as in `add_terms`
+            grouped = torch.unflatten(read, 0, (groups, samples // groups))
+            scaled = (grouped * scales.unsqueeze(1)).flatten(0, 1)
         written = self._write(scaled, writes, None)
         if shifts is not None:
-            written = add_terms(written, self._broadcast(shifts, read), "groups")
-        return move_samples_back(written, axis)
+            written = add_terms(written, shifts[index], "groups")
+        return outputs + (written if axis == FIRST else move_samples_back(written, axis))
 
     def supports(self, axis: SampleAxis) -> bool:
         return axis.axis == 0 or self._channels_last
@@ -112,10 +116,6 @@ class LowRank(ConditionedLayer, ABC):
     @abstractmethod
     def _write(self, read: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Multiply what was read, with ``J * rank`` channels, by a matrix, and add a bias."""
-
-    @abstractmethod
-    def _broadcast(self, terms: Tensor, read: Tensor) -> Tensor:
-        """Reshape a number per group and channel, ``[G, C]``, to as many axes as `read` has."""
 
 
 class LowRankLinear(LowRank):
@@ -131,9 +131,6 @@ class LowRankLinear(LowRank):
 
     def _write(self, read: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return F.linear(read, weight, bias)
-
-    def _broadcast(self, terms: Tensor, read: Tensor) -> Tensor:
-        return terms[(slice(None), *[None] * (read.ndim - 2))]
 
 
 class LowRankConv(LowRank):
@@ -201,7 +198,6 @@ class LowRankConv(LowRank):
     def _write_out(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         """Compute every ray's weights ``[G, O, I, K, K]`` and biases ``[G, O]``."""
         rays, scales = _compute_scales(self.current().term, self.writes)
-        check_group_count(inputs.shape[0], rays.shape[0])
         weight, bias = self.layer.weight, self.layer.bias
         # B diag(c) A for each ray, ``[G, O, I * K * K]``
         change = (self.writes * scales.unsqueeze(1)) @ self.reads.weight.flatten(1)
@@ -231,9 +227,6 @@ class LowRankConv(LowRank):
         written: Tensor = self._convolve(read, point, bias)
         return written
 
-    def _broadcast(self, terms: Tensor, read: Tensor) -> Tensor:
-        return terms[(..., *[None] * (read.ndim - 2))]
-
 
 class LowRankConv1D(LowRankLinear):
     """A linear layer whose weight is stored as ``[in, out]``: `Conv1D` of `transformers`."""
@@ -251,28 +244,11 @@ def make_low_rank(layer: nn.Module, objectives: int, rank: int) -> LowRank:
     return LowRankConv(layer, objectives, rank)
 
 
-def make_adapter(layer: nn.Module, objectives: int, rank: int) -> LowRank:
-    """Add low-rank weights of every objective to a layer; its bias stays as it is."""
-    adapter = (LowRankConv1D if is_conv1d(layer) else make_low_rank)(layer, objectives, rank)
-    adapter.shifts = None
-    return adapter
-
-
 def _compute_scales(rays: Tensor, writes: Tensor) -> tuple[Tensor, Tensor]:
     """Return the rays ``[G, J]`` and the factor of each rank's outputs, ``[G, J * rank]``."""
     rays = rays.to(writes)
     ranks = writes.shape[1] // rays.shape[1]
     return rays, rays.unsqueeze(-1).expand(-1, -1, ranks).flatten(1)
-
-
-def _scale_groups(read: Tensor, scales: Tensor) -> Tensor:
-    """Multiply every group of neighbouring samples by its scales, ``[B, ...]`` and ``[G, ...]``."""
-    samples, groups = read.shape[0], scales.shape[0]
-    if groups == samples:
-        return read * scales
-    # a view, as in `add_terms`
-    grouped = torch.unflatten(read, 0, (groups, samples // groups))
-    return (grouped * scales.unsqueeze(1)).flatten(0, 1)
 
 
 def find_adaptable_layers(network: nn.Module) -> list[str]:
@@ -355,18 +331,22 @@ class Lora(InjectedConditioning):
         # before adapters are added, whose weights are trained
         self.backbone.requires_grad_(False)
         adaptable = find_adaptable_layers(self.backbone)
-        places = (
-            _select_in_blocks(self.backbone, adaptable)
-            if layer is None
-            else self._select_layers(layer, adaptable)
-        )
+        places = self._select_layers(layer, adaptable)
         for module in [self.backbone.get_submodule(name) for name in places]:
-            self._insert(make_adapter(module, self.objectives, adapter_rank))
+            make = LowRankConv1D if is_conv1d(module) else make_low_rank
+            adapter = make(module, self.objectives, adapter_rank)
+            adapter.shifts = None  # the layer's bias stays as it is
+            self._insert(adapter)
         modules = self.backbone.named_modules()
         adapters = {name: module for name, module in modules if isinstance(module, LowRank)}
         self._layers = tuple(adapters)
         like = adapters[self._layers[0]].writes
-        self.shares = nn.Parameter(compute_initial_shares(self.objectives, adapter_rank).to(like))
+        # how much of each component the corners of the simplex take, ``[J, J * rank]``; what they
+        # take is linear in the ray, 1 + w_k (J r_j - 1), with w_k from 1 to nearly 0; in float64,
+        # so that it does not depend on the device
+        slopes = 1 - torch.arange(adapter_rank, dtype=torch.float64) / (adapter_rank - 0.5)
+        centred = self.objectives * torch.eye(self.objectives, dtype=torch.float64) - 1
+        self.shares = nn.Parameter((1 + centred.unsqueeze(-1) * slopes).flatten(1).to(like))
         self._named = () if layer is None else self._layers
 
     @property
@@ -376,8 +356,21 @@ class Lora(InjectedConditioning):
     def _terms(self, rays: Tensor) -> list[Tensor]:
         return [self.scale * rays @ self.shares.to(rays)] * len(self._layers)
 
-    def _select_layers(self, layer: tuple[str, ...] | str, adaptable: list[str]) -> list[str]:
-        """Return the layers that were named, each once."""
+    def _select_layers(
+        self, layer: tuple[str, ...] | str | None, adaptable: list[str]
+    ) -> list[str]:
+        """Return the layers that were named, each once; else those inside repeated blocks."""
+        if layer is None:
+            if not adaptable:
+                raise ConfigurationError(
+                    "`lora` adapts linear layers, convolutions without groups and `Conv1D`, found "
+                    f"none in {type(self.backbone).__name__}: use another conditioning"
+                )
+            # embeddings and heads lie outside the blocks, and usually need no adapter
+            blocks = tuple(find_blocks(self.backbone))
+            inside = [name for name in adaptable if is_inside(name, blocks)]
+            # all if a block is itself such a layer
+            return adaptable if set(inside) & set(blocks) or not inside else inside
         chosen: dict[str, None] = {}  # an ordered set: ends may match the same layer
         for end in (layer,) if isinstance(layer, str) else layer:
             matching = [name for name in adaptable if f".{name}".endswith(f".{end}")]
@@ -396,27 +389,3 @@ class Lora(InjectedConditioning):
 
     def extra_repr(self) -> str:
         return f"objectives={self.objectives}, adapted={len(self._layers)}, scale={self.scale}"
-
-
-def compute_initial_shares(objectives: int, rank: int) -> Tensor:
-    """Compute how much of each component the corners of the simplex take, ``[J, J * rank]``.
-
-    What they take is linear in the ray, ``1 + w (J r_j - 1)``.
-    """
-    # w_k, in float64 so that it does not depend on the device
-    slopes = 1 - torch.arange(rank, dtype=torch.float64) / (rank - 0.5)  # 1 to nearly 0
-    centred = objectives * torch.eye(objectives, dtype=torch.float64) - 1
-    return (1 + centred.unsqueeze(-1) * slopes).flatten(1)
-
-
-def _select_in_blocks(network: nn.Module, adaptable: list[str]) -> list[str]:
-    """Keep the layers inside repeated blocks; all if a block is itself such a layer."""
-    if not adaptable:
-        raise ConfigurationError(
-            "`lora` adapts linear layers, convolutions without groups and `Conv1D`, found none in "
-            f"{type(network).__name__}: use another conditioning"
-        )
-    # embeddings and heads lie outside the blocks, and usually need no adapter
-    blocks = tuple(find_blocks(network))
-    inside_blocks = [name for name in adaptable if is_inside(name, blocks)]
-    return adaptable if set(inside_blocks) & set(blocks) or not inside_blocks else inside_blocks

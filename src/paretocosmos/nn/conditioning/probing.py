@@ -9,9 +9,9 @@ layer may never be called, and a block's outputs may not be used. So the network
 rays, with random weights in whatever reads them.
 """
 
+import contextlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -24,13 +24,10 @@ from paretocosmos.nn.conditioning.sample_layout import (
     Layout,
     SampleAxis,
     can_probe,
-    has_samples_first,
-    iter_floats,
-    iter_tensors,
+    list_floats,
+    list_tensors,
 )
-from paretocosmos.runtime.torch_private import (
-    reparametrize,
-)
+from paretocosmos.runtime.torch_private import reparametrize
 from paretocosmos.types import Inputs, Outputs, first, map_tensors
 
 # Rounding, as a share of the largest number: of samples that were not changed, whose sums may be
@@ -44,7 +41,7 @@ def has_several_processes() -> bool:
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
-@contextmanager
+@contextlib.contextmanager
 def probing_mode(network: nn.Module, inputs: Inputs) -> Iterator[None]:
     """Run a network without gradients, dropout, updates of statistics or use of random numbers."""
     modes = {module: module.training for module in network.modules()}
@@ -71,7 +68,7 @@ class LayoutCache:
     def find(
         self,
         network: nn.Module,
-        layers: Sequence[Any],
+        places: Sequence[str],
         run: Callable[[Inputs], Outputs],
         inputs: Inputs,
         terms: Sequence[Tensor] = (),
@@ -83,42 +80,35 @@ class LayoutCache:
 
         Args:
             network: what `run` calls.
-            layers: the conditioned layers to look at.
+            places: the conditioned layers to look at, by dotted names.
             run: the network under one ray.
             inputs: of the call.
             terms: what is injected.
         """
-        first_everywhere = Layout(0, (FIRST,) * len(layers), (FIRST,))
-        if has_samples_first(network):
+        first_everywhere = Layout(0, (FIRST,) * len(places), (FIRST,))
+        if getattr(network, "samples_first", False):  # a `Backbone` declares it
             return first_everywhere
-        if not can_probe([*iter_tensors(inputs), *terms]):
+        tensors = list_tensors(inputs)
+        if not can_probe([*tensors, *terms]):
             return self._last if self._layouts else first_everywhere
-        key = _get_key(inputs)
+        # processes that share a network must probe at the same time, whatever the shapes of each
+        several = has_several_processes()
+        key = tuple((x.ndim if several else x.shape, x.dtype) for x in tensors)
         if key not in self._layouts:
+            layers: list[Any] = [network.get_submodule(name) for name in places]
             with probing_mode(network, inputs):
                 layout = probe_layout(run, layers, inputs)
-                if layout is INTERDEPENDENT and not _samples_differ(inputs):
-                    return INTERDEPENDENT  # of this call, not of others of its shape
+                if layout is INTERDEPENDENT:
+                    # token ids are replaced by another sample's: equal samples would show nothing
+                    changed = list_tensors(_perturb_sample(inputs, 0, 0))
+                    if all(torch.equal(x, y) for x, y in zip(tensors, changed, strict=True)):
+                        return INTERDEPENDENT  # of this call, not of others of its shape
             if layout is not INTERDEPENDENT and not all(
                 layer.supports(axis) for layer, axis in zip(layers, layout.blocks, strict=True)
             ):
                 layout = INTERDEPENDENT
             self._layouts[key] = self._last = layout
         return self._layouts[key]
-
-
-def _get_key(inputs: Inputs) -> object:
-    """Return the shapes and types of inputs that share a layout."""
-    # processes that share a network must probe at the same time, whatever the shapes of each
-    several = has_several_processes()
-    return tuple((x.ndim if several else x.shape, x.dtype) for x in iter_tensors(inputs))
-
-
-def _samples_differ(inputs: Inputs) -> bool:
-    """Return True if samples differ, so that something can be learned from changing one."""
-    # token ids are replaced by another sample's: equal samples would show nothing
-    changed = iter_tensors(_perturb_sample(inputs, 0, 0))
-    return not all(torch.equal(x, y) for x, y in zip(iter_tensors(inputs), changed, strict=True))
 
 
 def probe_layout(
@@ -167,10 +157,10 @@ def _record_outputs(
         for layer, block in zip(layers, blocks, strict=True):
             # `block` as a default: a closure would see only the last one of the loop
             def record_output(_: Any, __: Any, out: Any, block: list[Tensor] = block) -> None:
-                block.append(next(iter_floats(out)))
+                block.append(list_floats(out)[0])
 
             handles.append(layer.register_forward_hook(record_output))
-        return blocks, list(iter_floats(run(inputs)))
+        return blocks, list_floats(run(inputs))
     finally:
         for handle in handles:
             handle.remove()
@@ -261,7 +251,7 @@ RunTerms = Callable[[Sequence[Tensor]], Outputs]
 
 def find_insensitive_places(
     network: nn.Module,
-    layers: Sequence[Any],
+    readers: set[nn.Parameter],
     run: RunTerms,
     terms: Sequence[Tensor],
     inputs: Inputs,
@@ -275,22 +265,20 @@ def find_insensitive_places(
 
     Args:
         network: what is called.
-        layers: the conditioned layers.
+        readers: the parameters of the conditioned layers that read what is injected.
         run: a call under one ray.
         terms: what is injected, ``[1, ...]`` each; random numbers take its place.
         inputs: of the call.
         places: numbers of the layers that are tried together.
     """
-    readers = {
-        weight
-        for layer in layers
-        for weight in set(layer.parameters()) - set(layer.layer.parameters())
-    }
     weights = {n: weight for n, weight in network.named_parameters() if weight.is_floating_point()}
     reading = {name: weight for name, weight in weights.items() if weight in readers}
     insensitive = list(range(len(places)))
     for noisy in (reading, weights):  # noise everywhere only if zeros may have hidden a place
-        with probing_mode(network, inputs), _with_noise(network, noisy):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(probing_mode(network, inputs))
+            noise = {name: w + NOISE * torch.randn_like(w) for name, w in noisy.items()}
+            stack.enter_context(reparametrize(network, noise))
             drawn = [torch.randn_like(term[:1]) for term in terms]
             before = _run_with_fixed_seed(run, drawn)
             after = {
@@ -313,7 +301,7 @@ def _run_with_fixed_seed(run: RunTerms, terms: Sequence[Tensor]) -> list[Tensor]
     """Return the outputs of a call that draws the same random numbers each time."""
     state = torch.get_rng_state()
     torch.manual_seed(0)
-    outputs = list(iter_floats(run(terms)))
+    outputs = list_floats(run(terms))
     torch.set_rng_state(state)
     return outputs
 
@@ -327,10 +315,3 @@ def _outputs_differ(before: Sequence[Tensor], after: Sequence[Tensor]) -> bool:
         for x, y in zip(before, after, strict=True)
         if x.numel()
     )
-
-
-@contextmanager
-def _with_noise(network: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
-    """Run a network with noise in these weights."""
-    with reparametrize(network, {n: w + NOISE * torch.randn_like(w) for n, w in weights.items()}):
-        yield

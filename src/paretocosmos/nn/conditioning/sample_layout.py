@@ -4,7 +4,7 @@ A ray belongs to a sample, so a layer that is scaled by rays must know which of 
 samples. `probing.py` finds out.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -16,7 +16,7 @@ from paretocosmos.runtime.torch_private import (
     is_dispatch_watched,
     is_functorch_wrapped,
 )
-from paretocosmos.types import Inputs, Outputs, first, map_tensors
+from paretocosmos.types import Outputs, map_tensors
 
 Batching = Literal["groups", "each"]
 """How rays meet samples: G groups of neighbouring samples, one ray each, or every sample under
@@ -67,16 +67,6 @@ def move_samples_back(tensor: Tensor, axis: SampleAxis) -> Tensor:
     if axis.inner:
         tensor = tensor.unflatten(0, (axis.inner, -1)).transpose(0, 1).flatten(0, 1)
     return tensor.movedim(0, axis.axis)
-
-
-def has_samples_first(network: nn.Module) -> bool:
-    """Return True if a network declares that samples come first everywhere, as a `Backbone`."""
-    return bool(getattr(network, "samples_first", False))
-
-
-def count_samples(inputs: Inputs, axis: int) -> int:
-    """Return the number of samples; not `len`, which an exported model would keep."""
-    return first(inputs).shape[axis]
 
 
 def check_group_count(samples: int, groups: int) -> None:
@@ -145,23 +135,23 @@ def can_probe(tensors: Sequence[Tensor]) -> bool:
     )
 
 
-def iter_tensors(nested: object) -> Iterator[Tensor]:
-    """Yield the tensors in mappings, sequences and dataclasses, in the order of `map_tensors`."""
+def list_tensors(nested: object) -> list[Tensor]:
+    """Return the tensors in mappings, sequences and dataclasses, in the order of `map_tensors`."""
     if isinstance(nested, Tensor):
-        yield nested
-    elif isinstance(nested, Mapping):
-        for value in nested.values():
-            yield from iter_tensors(value)
+        return [nested]
+    values: Iterable[object] = ()
+    if isinstance(nested, Mapping):
+        values = nested.values()
     elif isinstance(nested, list | tuple):
-        for value in nested:
-            yield from iter_tensors(value)
+        values = nested
     elif hasattr(nested, "__dataclass_fields__"):
-        yield from iter_tensors(vars(nested))
+        values = vars(nested).values()
+    return [tensor for value in values for tensor in list_tensors(value)]
 
 
-def iter_floats(nested: object) -> Iterator[Tensor]:
-    """Yield the tensors of real numbers, as `iter_tensors`."""
-    return (tensor for tensor in iter_tensors(nested) if tensor.is_floating_point())
+def list_floats(nested: object) -> list[Tensor]:
+    """Return the tensors of real numbers, as `list_tensors`."""
+    return [tensor for tensor in list_tensors(nested) if tensor.is_floating_point()]
 
 
 def add_terms(features: Tensor, terms: Tensor, batching: Batching) -> Tensor:
@@ -170,25 +160,19 @@ def add_terms(features: Tensor, terms: Tensor, batching: Batching) -> Tensor:
     ``"groups"`` gives every group of B/G neighbouring samples its ray's term, ``[B, ...]`` out;
     ``"each"`` gives every sample every ray's term, ``[N * B, ...]`` out.
     """
-    if features.ndim == terms.ndim == 4 and features.stride(1) == 1:
-        # channels lie last in memory: added in that order, the terms' gradient, a sum over samples,
-        # takes 0.2 instead of 3.5 ms (256 x 10 x 32 x 32, two CPU cores)
-        return _broadcast_add(features.movedim(1, -1), terms.movedim(1, -1), batching).movedim(
-            -1, 1
-        )
+    # channels lie last in memory: added in that order, the terms' gradient, a sum over samples,
+    # takes 0.2 instead of 3.5 ms (256 x 10 x 32 x 32, two CPU cores)
+    channels_last = features.ndim == terms.ndim == 4 and features.stride(1) == 1
+    if channels_last:
+        features, terms = features.movedim(1, -1), terms.movedim(1, -1)
     while terms.ndim < features.ndim:  # one term for all steps of a sequence
         terms = terms.unsqueeze(1)
-    return _broadcast_add(features, terms, batching)
-
-
-def _broadcast_add(features: Tensor, terms: Tensor, batching: Batching) -> Tensor:
-    """Add terms that have as many axes as the features."""
-    if batching == "each":
-        return (features.unsqueeze(0) + terms.unsqueeze(1)).flatten(0, 1)
     samples, groups = features.shape[0], terms.shape[0]
-    check_group_count(samples, groups)
-    if groups in (1, samples):
-        return features + terms
-    # a view, where repeating the terms once per sample would copy them
-    grouped = torch.unflatten(features, 0, (groups, samples // groups))
-    return (grouped + terms.unsqueeze(1)).flatten(0, 1)
+    if batching == "each":
+        added = (features.unsqueeze(0) + terms.unsqueeze(1)).flatten(0, 1)
+    elif groups in (1, samples):
+        added = features + terms
+    else:  # a view, where repeating the terms once per sample would copy them
+        grouped = torch.unflatten(features, 0, (groups, samples // groups))
+        added = (grouped + terms.unsqueeze(1)).flatten(0, 1)
+    return added.movedim(-1, 1) if channels_last else added

@@ -17,7 +17,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.files import one_line
 from paretocosmos.nn.conditioning.injection import ConditionedLayer, InjectedConditioning
 from paretocosmos.nn.conditioning.layer_search import check_is_called, find_input_layer
-from paretocosmos.nn.conditioning.sample_layout import check_group_count, iter_tensors
+from paretocosmos.nn.conditioning.sample_layout import check_group_count, list_tensors
 from paretocosmos.types import Inputs, Outputs
 
 # Lengths of the sequences that the network is tried out with, beside the tokens.
@@ -61,11 +61,6 @@ class Prefixed(ConditionedLayer):
         return torch.cat([prefix, embedded[:, self.tokens :]], dim=1)
 
 
-def get_filler_id(embedding: nn.Embedding) -> int:
-    """Return an id to extend sequences by: any but the one that means padding."""
-    return 1 if embedding.padding_idx == 0 else 0
-
-
 def extend_inputs(inputs: Inputs, tokens: int, filler: int) -> Inputs:
     """Return the inputs with room for tokens in front of the sequence."""
     if isinstance(inputs, Tensor):
@@ -79,7 +74,10 @@ def extend_inputs(inputs: Inputs, tokens: int, filler: int) -> Inputs:
             )
     if IDS not in arguments:
         candidates = [
-            name for name, entry in arguments.items() if _are_ids(entry) and name not in GROWING
+            name
+            for name, entry in arguments.items()
+            if isinstance(entry, Tensor) and entry.ndim == 2 and not entry.is_floating_point()
+            if name not in GROWING
         ]
         if len(candidates) != 1:
             raise ConfigurationError(
@@ -103,11 +101,6 @@ def extend_inputs(inputs: Inputs, tokens: int, filler: int) -> Inputs:
                 f"{tuple(entry.shape)} to the new positions: use another conditioning"
             )
     return arguments
-
-
-def _are_ids(entry: object) -> bool:
-    """Return True for a matrix of whole numbers."""
-    return isinstance(entry, Tensor) and entry.ndim == 2 and not entry.is_floating_point()
 
 
 def _prepend_value(entry: Tensor, tokens: int, value: int) -> Tensor:
@@ -181,14 +174,6 @@ def extend_prompt(
     return arguments, prompt.shape[1] + tokens
 
 
-def remove_prompt_prefix(generated: Any, tokens: int) -> Any:
-    """Remove the positions of the tokens from the result of `generate`."""
-    if isinstance(generated, Tensor):
-        return generated[:, tokens:]
-    generated.sequences = generated.sequences[:, tokens:]
-    return generated
-
-
 class Token(InjectedConditioning):
     """Learned tokens that the ray sets, before the sequence: a soft prompt (Lester et al. 2021).
 
@@ -241,7 +226,8 @@ class Token(InjectedConditioning):
         self.tokens = tokens
         self._place, embedding = self._find_embedding(layer)
         check_is_called(self.backbone, self._place)
-        self._filler = get_filler_id(embedding)
+        # an id to extend sequences by: any but the one that means padding
+        self._filler = 1 if embedding.padding_idx == 0 else 0
         # rows of the embedding, not noise: vectors that the network can read (Lester et al., 3.1)
         rows = torch.randint(embedding.num_embeddings, (tokens,), device=embedding.weight.device)
         self.start = nn.Parameter(embedding.weight.detach()[rows].flatten())
@@ -288,7 +274,11 @@ class Token(InjectedConditioning):
             finally:
                 prefixed.prompt_length = 0
 
-        return remove_prompt_prefix(self.with_ray(ray, generate), self.tokens)
+        generated = self.with_ray(ray, generate)
+        if isinstance(generated, Tensor):
+            return generated[:, self.tokens :]
+        generated.sequences = generated.sequences[:, self.tokens :]
+        return generated
 
     def _find_embedding(self, layer: str | None) -> tuple[str, nn.Embedding]:
         """Return the dotted name of the embedding that ids enter, and the embedding."""
@@ -341,7 +331,7 @@ class Token(InjectedConditioning):
         axes = find_position_axes(short, long)
         # two different prefixes before the same ids; on `meta` there are no numbers to compare
         removed = (remove_prefix(outputs, self.tokens, axes) for outputs in (short, other))
-        pairs = zip(*map(iter_tensors, removed), strict=True)
+        pairs = zip(*map(list_tensors, removed), strict=True)
         if self.start.device.type != "meta" and all(torch.equal(one, two) for one, two in pairs):
             raise ConfigurationError(
                 "tokens before a sequence must change the outputs after them, but they change "

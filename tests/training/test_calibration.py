@@ -1,7 +1,6 @@
 """Calibration: fronts by hand, whose dominated tails are known, and what a run folder keeps."""
 
 import copy
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +9,11 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from typer.testing import CliRunner
 
 from paretocosmos import evaluate, fit
-from paretocosmos.cli import app
 from paretocosmos.evaluation import load_samples_for
 from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import Objective
-from paretocosmos.pareto import Front
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.runs import Run, load_run
 from paretocosmos.training.calibration import find_useful_ends
@@ -194,14 +190,6 @@ def test_the_corners_are_answered_by_the_ends(run: Run) -> None:
     ends = evaluate(model, problem, rays=ENDS)
     np.testing.assert_allclose(corners.values, ends.values, rtol=1e-6)
     assert not np.allclose(corners.values, evaluate(model, problem, rays=torch.eye(2)).values)
-
-
-def test_evaluate_reproduces_the_front(run: Run) -> None:
-    result = CliRunner().invoke(app, ["evaluate", str(run.folder), "--json"])
-    written = json.loads((run.folder / "front.json").read_text())
-    again, front = Front.from_dict(json.loads(result.stdout)), Front.from_dict(written)
-    assert np.array_equal(again.values, front.values)
-    assert np.array_equal(again.rays, front.rays)
 
 
 def test_a_calibrated_network_that_is_trained_again_hears_the_whole_simplex(

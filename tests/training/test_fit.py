@@ -435,23 +435,6 @@ def test_while_no_point_counts_the_nearest_epoch_is_selected(train: Callable[...
     assert run.record["epoch_selected"] == 5
 
 
-def test_progress_tells_where_training_stands(train: Callable[..., Run]) -> None:
-    seen: list[Progress] = []
-    run = train(epochs=5, settings={"evaluate_every": 2}, progress=seen.append)
-    assert [at.epoch for at in seen] == [1, 2, 3, 4, 5]
-    assert {at.epochs for at in seen} == {5}
-    assert all(list(at.losses) == ["first", "second"] for at in seen)
-    assert all(np.isfinite(list(at.losses.values())).all() for at in seen)
-    by_epoch = {one["epoch"]: one for one in run.record["evaluations"]}
-    expected = [None, *(by_epoch[epoch]["hypervolume_val"] for epoch in (2, 2, 4, 5))]
-    assert [at.hypervolume_val for at in seen] == expected
-    assert seen[3].losses == by_epoch[4]["losses"]
-    seconds = [at.seconds for at in seen]
-    assert seconds == sorted(seconds)
-    assert seconds[0] > 0
-    assert run.record["seconds_training"] == seconds[-1]
-
-
 def test_the_record_says_what_was_run(train: Callable[..., Run]) -> None:
     run = train(epochs=2, seed=5, settings={"penalty": 2, "hidden": "8"})
     assert run.record == json.loads((run.folder / "run.json").read_text())

@@ -147,20 +147,3 @@ def test_what_is_not_alike_is_computed_apart(together: Calls, kind: str, groups:
     found = compute_group_losses(objectives, outputs, targets, groups)
     assert together.count == 0
     torch.testing.assert_close(found, _loop(objectives, outputs, targets, groups))
-
-
-def test_heads_are_split_into_groups_too() -> None:
-    heads = {"x": torch.randn(B, 2, dtype=DOUBLE), "y": torch.randn(B, 2, dtype=DOUBLE)}
-    targets = {name: torch.randn(B, 2, dtype=DOUBLE) for name in ("a", "b")}
-    objectives = (
-        MeanSquaredError(name="one", target="a", output="x"),
-        MeanSquaredError(name="two", target="b", output="y"),
-    )
-    found = compute_group_losses(objectives, heads, targets, 3)
-    size = B // 3
-    for g in range(3):
-        mine = slice(g * size, (g + 1) * size)
-        for j, (head, target) in enumerate((("x", "a"), ("y", "b"))):
-            # the mean over every number, written out
-            squares = (heads[head][mine] - targets[target][mine]) ** 2
-            torch.testing.assert_close(found[g, j], squares.sum() / squares.numel())

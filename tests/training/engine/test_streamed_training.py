@@ -114,9 +114,6 @@ def test_data_that_goes_away_ends_the_training_and_can_be_resumed(
     _same(resident, fit("toy_convex", preset="paper", out=tmp_path / "cut", resume=True, **given))
 
 
-# ---------------------------------------------------------------- memory-mapped, and not copied
-
-
 # ---------------------------------------------------------------- what it says of itself
 
 

@@ -41,7 +41,6 @@ def test_it_prints_both_splits_and_code_that_runs(cli: Call, finished: Path) -> 
     scope: dict[str, Any] = {"rows": _row(run)}
     exec(code, scope)
     ray = re.search(r"ray=\[(.*)\]", code)
-    assert ray is not None
     assert [float(part) for part in ray[1].split(",")] == pytest.approx(choice.ray, abs=1e-8)
 
 

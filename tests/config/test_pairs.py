@@ -59,7 +59,6 @@ def test_a_method_with_rays_of_its_own_has_a_network_for_each(
     assert all(type(network) is Unconditioned for network in found)
     firsts = torch.stack([next(network.parameters()).detach().flatten() for network in found])
     assert len(torch.unique(firsts, dim=0)) == networks  # fresh weights each
-    assert plan.configuration.conditioning is not None
     assert plan.configuration.conditioning.name == "none"
     assert plan.traceable
     assert plan.stackable
@@ -142,7 +141,6 @@ def test_a_method_of_ones_own_with_rays_of_its_own_needs_no_conditioning(
 ) -> None:
     plan = plan_of(method=method, settings=settings)
     assert [type(network) for network in list_networks(plan.model)] == [Unconditioned] * networks
-    assert plan.configuration.conditioning is not None
     assert plan.configuration.conditioning.name == "none"
 
 
@@ -160,7 +158,6 @@ class Nothing(Objective):
     """A loss that is zero."""
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        assert isinstance(outputs, Tensor)
         return outputs.square().sum() * 0
 
 

@@ -117,7 +117,6 @@ def test_images_and_several_heads_are_conditioned() -> None:
 
 def test_outputs_have_the_shape_of_the_backbones(case: Case) -> None:
     model, backbone, inputs = case
-    assert isinstance(model, Conditioning)
     expected = {name: out.shape for name, out in _named(backbone(inputs)).items()}
     for shape in ((), (1,), (4,), (B,)):
         found = _named(model(inputs, _rays(*shape)))

@@ -132,7 +132,6 @@ def test_what_a_network_eats(problem: Problem, dtype: torch.dtype) -> None:
 
 
 def test_names(problem: Problem) -> None:
-    assert problem.spec is not None
     # a table is called like its file
     assert problem.name == ("mine" if problem.spec.name == "table" else problem.spec.name)
     every = [*problem.names, *problem.metrics]
@@ -188,7 +187,6 @@ def test_the_paper_protocol(load: Callable[..., Problem]) -> None:
 
 
 def test_settings_are_keyword_only_and_said_in_one_line(problem: Problem) -> None:
-    assert problem.spec is not None
     thing = find_thing("problems", problem.spec.name)
     assert set(parameters(thing)) == set(problem.spec.settings)
     assert 20 < len(summary("problems", problem.spec.name)) < 100

@@ -57,7 +57,6 @@ def test_without_weight_on_the_gap_the_answers_are_those_of_the_base(
     model.fit(people.x, people.rich, sensitive=people.sex)
     known = {"sensitive": people.sex} if group == "input" else {}
     own = model.predict_proba(people.x, preference=[1, 0], **known)
-    assert model._scores is not None
     assert own == pytest.approx(model._scores.model.predict_proba(people.x), abs=1e-5)
     assert not hasattr(trees[-1], "classes_")  # a copy was fitted
     moved = model.predict(people.x, preference=[0, 1], **known)

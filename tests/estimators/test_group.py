@@ -79,7 +79,7 @@ def test_runs_files_and_exports_read_the_group_as_a_column(
     read = load_run(run.folder)
     assert read.predict(few.assign(sex=sex), ray=RAY) == pytest.approx(expected, abs=1e-6)
     assert read.record["about"]["group_use"] == "input"
-    assert "a rule of its own" in read.model.disclosure  # type: ignore[operator]
+    assert "a rule of its own" in read.model.disclosure
     with pytest.raises(DataError, match="`sex`"):
         read.predict(few, ray=RAY)
     session = onnxruntime.InferenceSession(export(informed, out=tmp_path / "model.onnx"))

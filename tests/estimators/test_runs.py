@@ -177,16 +177,13 @@ def test_a_page_counts_the_rows_held_out(chosen: ParetoClassifier, tmp_path: Pat
     (look,) = view.runs
     assert view.groups == ("f", "m")
     assert [front.split for front in look.fronts] == ["val"]
-    assert look.answers is not None
     ((counted,),) = (look.answers.confusion.values(),)
-    assert chosen._problem is not None
     rows = chosen._problem.split("val")
     ray = torch.tensor(chosen.front_.rays[7].tolist()).double()
     with torch.inference_mode():
         logits = chosen.model_(torch.as_tensor(rows.inputs).double(), ray)[:, 0]
     said = logits.sigmoid() > chosen.threshold_
     np.testing.assert_array_equal(counted[0][7, 0], confusion_matrix(rows.targets["label"], said))
-    assert view.samples is not None
     assert view.samples.columns == ("sex", "age", "skill", "work", "size")
     page = explore(chosen, out=tmp_path / "page.html", show=False).path
     assert b"predicts_at" in page.read_bytes()
@@ -208,7 +205,6 @@ def test_numbers_and_several_classes(people: People, some: People, sided: Pareto
     np.testing.assert_allclose(chance, several.predict_proba(people.x), atol=1e-5)
     np.testing.assert_array_equal(several.classes_[decision], several.predict(people.x))
     samples = build_page_model([to_run(several)], samples=True).samples
-    assert samples is not None
     assert samples.columns == ("age", "skill", "work", "size")
 
 
@@ -218,10 +214,8 @@ def test_a_base_is_a_column_of_its_own(some: People) -> None:
     fitted = ParetoClassifier(base=base, **few).fit(some.x, some.rich)
     with pytest.warns(DataWarning, match="`base` is not part of it.*`score of base`.*encode"):
         run = to_run(fitted)
-    assert run.table is not None
     x = fitted.encode(some.x)
     at = run.table.columns.index("score of base")
-    assert fitted._scores is not None
     own = fitted._scores.model.decision_function(some.x)
     np.testing.assert_allclose(x[:, at], own, atol=1e-4)
     chance, _ = plan_export(run, 0.5).network(torch.from_numpy(x), torch.full((1, 2), 0.5))

@@ -38,13 +38,11 @@ class Head(nn.Module):
         self.by = by
 
     def forward(self, x: Inputs, ray: Tensor) -> Tensor:
-        assert isinstance(x, Tensor)
         return x[:, 0] + self.by * ray[1]
 
 
 class TwoHeads(Head):
     def forward(self, x: Inputs, ray: Tensor) -> Outputs:  # type: ignore[override]
-        assert isinstance(x, Tensor)
         return {"insensitive": x[:, 0], "moved": super().forward(x, ray)}
 
 
@@ -93,7 +91,6 @@ def test_draws_are_of_the_same_samples_for_every_ray() -> None:
     targets = {"label": torch.randn(60, generator=generator)}
 
     def mean(outputs: Outputs, targets: Targets) -> Tensor:
-        assert isinstance(outputs, Tensor)
         return outputs.mean()
 
     drawn = draw_paired_scores([mean, MeanSquaredError().score], outputs, targets, draws=50)
@@ -217,7 +214,6 @@ class Flat(Objective):
     """Counts only, so that nothing can be learned from it."""
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        assert isinstance(outputs, Tensor)
         return (outputs > 0).float().mean()
 
 
@@ -267,7 +263,6 @@ class Deaf(nn.Module):
         self.by = by
 
     def forward(self, x: Inputs, ray: Tensor) -> Tensor:
-        assert isinstance(x, Tensor)
         return 0 * x[:, 0] + self.by * ray[1]
 
 

@@ -65,7 +65,6 @@ Pieces = list[tuple[Tensor, Targets]]
 
 def _pieces(problem: Problem, split: Split, size: int) -> Pieces:
     batch = problem.split(split)
-    assert isinstance(batch.inputs, Tensor)
     return [
         (batch.inputs[at : at + size], {k: v[at : at + size] for k, v in batch.targets.items()})
         for at in range(0, len(batch), size)
@@ -121,7 +120,6 @@ def test_paper_scores_are_means_over_batches_in_file_order(
 @pytest.mark.parametrize("rows", [255, 256, 512, 100])
 def test_paper_batches_at_the_edges(model: Concat, paper: TabularProblem, rows: int) -> None:
     whole = paper.split("train")
-    assert isinstance(whole.inputs, Tensor)
     cut = Batch(whole.inputs[:rows], {k: v[:rows] for k, v in whole.targets.items()})
     problem = replace(paper, splits={"train": cut, "val": cut, "test": cut})
     expected = _by_hand(model, problem, even_rays(3, 2), _pieces(problem, "test", BATCH))
@@ -257,7 +255,6 @@ def test_inputs_and_outputs_may_be_mappings(
         protocol=protocol,
     )
     model, batch = Heads(), problem.split("test")
-    assert isinstance(batch.inputs, Mapping)
     front = evaluate(model, problem, rays=3)
     cuts = [slice(0, 256), slice(256, 300)] if protocol == "paper" else [slice(0, 300)]
     for n, ray in enumerate(even_rays(3, 2)):
@@ -323,11 +320,9 @@ def test_images_under_every_ray_are_the_network_written_out(
     digits: ImageProblem, lenet: TransposedConv
 ) -> None:
     batch, rays = digits.split("val"), even_rays(4, 2)
-    assert isinstance(batch.inputs, Tensor)
     assert batch.inputs.dtype == torch.uint8
     with torch.inference_mode():
         found = predict_at_rays(lenet, batch.inputs, rays, digits.prepare)
-    assert isinstance(found, Mapping)
     assert {head: out.shape for head, out in found.items()} == {
         head: (4, len(batch), 10) for head in HEADS
     }
@@ -356,7 +351,6 @@ def test_images_are_prepared_chunk_by_chunk(
     digits: ImageProblem, lenet: TransposedConv, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     inputs, rays, sizes = digits.split("val").inputs, even_rays(4, 2), []
-    assert isinstance(inputs, Tensor)
     inputs = inputs[:100]
 
     def prepare(images: Any, dtype: torch.dtype) -> Any:
@@ -368,8 +362,6 @@ def test_images_are_prepared_chunk_by_chunk(
         monkeypatch.setattr(evaluation, "CHUNK_IMAGES", chunk)
         found = predict_at_rays(lenet, inputs, rays, prepare)
     assert sizes == {1: [1] * 100, 10**9: [100]}.get(chunk, [37, 37, 26])
-    assert isinstance(found, Mapping)
-    assert isinstance(expected, Mapping)
     for head in HEADS:
         torch.testing.assert_close(found[head], expected[head], rtol=1e-4, atol=1e-5)
 
@@ -377,12 +369,10 @@ def test_images_are_prepared_chunk_by_chunk(
 def test_moving_keeps_bytes_and_labels_as_they_are(digits: ImageProblem) -> None:
     batch = digits.split("val")
     moved = move_batch(batch, torch.device("cpu"), torch.float64)
-    assert isinstance(moved.inputs, Tensor)
     assert moved.inputs.dtype == torch.uint8
     assert {target.dtype for target in moved.targets.values()} == {torch.int64}
     floats = Batch({"x": torch.ones(2)}, {"y": torch.ones(2), "z": torch.ones(2).long()})
     moved = move_batch(floats, torch.device("cpu"), torch.float64)
-    assert isinstance(moved.inputs, Mapping)
     found = [moved.inputs["x"], *moved.targets.values()]
     assert [part.dtype for part in found] == [torch.float64, torch.float64, torch.int64]
     assert move_batch(floats, torch.device("cpu")).targets["y"].dtype == torch.float32
@@ -393,13 +383,11 @@ def test_a_split_that_does_not_fit_is_fetched_chunk_by_chunk(
     clean: TabularProblem, model: Concat, monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:
     whole = clean.split("test")
-    assert isinstance(whole.inputs, Tensor)
     # of another type, as it would be on another device
     elsewhere = Batch(whole.inputs.double(), {k: v.double() for k, v in whole.targets.items()})
     monkeypatch.setattr(samples, "fits_on_device", lambda *given, **named: not large)
     monkeypatch.setattr(evaluation, "CHUNK", 25 * 3 * 100)
     batch = move_to_evaluate(elsewhere, torch.device("cpu"), torch.float32)
-    assert isinstance(batch.inputs, Tensor)
     assert (batch.inputs is elsewhere.inputs) == large
     assert {target.dtype for target in batch.targets.values()} == {torch.float32}
     problem = replace(clean, splits={**clean.splits, "test": elsewhere})

@@ -53,7 +53,6 @@ def test_consequences_move_with_the_slider(show: Open, make_people_page: MakePag
     shown.page.locator("#slider").fill("300")
     shown.settle()
     answers, val = view.runs[0].answers, view.runs[0].fronts[0]
-    assert answers is not None
     first, order = shown.ray()[0], val.rays[:, 0].argsort()
 
     def at(cell: int, end: int) -> float:
@@ -117,7 +116,7 @@ def test_who_loses_most_by_a_limit_is_said(show: Open, make_people_page: MakePag
     shown.settle()
     place = int(np.abs(val.rays[:, 0] - val.choose(max={"gap": bound}).ray[0]).argmin())
     best = int(val.values[:, 0].argmin())
-    shares = view.runs[0].answers.shares["test"][:2, :, 0]  # type: ignore[union-attr]
+    shares = view.runs[0].answers.shares["test"][:2, :, 0]
     men, women = 100 * (shares[:, place] - shares[:, best])
     assert women > men > 1
     told = f"Worse on test data, too: of 100 women, {women:.0f} more are selected."
@@ -260,7 +259,6 @@ def test_the_decision_on_one_page(show: Open, make_people_page: MakePage) -> Non
     for front in view.runs[0].fronts:
         assert reached[front.split] == pytest.approx(front.values[place, 1])
     answers = view.runs[0].answers
-    assert answers is not None
     men = made["costs"]["test"][0]["of"][0]
     ends = answers.shares["test"][0, place]
     assert [men["value"], *men["interval"]] == pytest.approx(ends.tolist(), abs=1e-6)
@@ -308,7 +306,7 @@ def test_every_statement_of_the_decision_names_its_one_split(
     for said in (shown.text("#cost"), sheet):  # a limit has chosen: the test data lead
         assert costs["test"] in said
         assert costs["validation"] not in said
-    men = view.runs[0].answers.shares["test"][0, place, 0]  # type: ignore[union-attr]
+    men = view.runs[0].answers.shares["test"][0, place, 0]
     assert f"On test data: Of 100 men, {100 * men:.0f}" in sheet
     assert "Of the choices that keep it on validation data" in sheet
     for split, label in (("Test", "test"), ("Validation", "validation")):

@@ -47,7 +47,6 @@ def test_questions_find_what_somebody_wants(
 
     assert 5 <= answer_all(shown, answer) <= 8
     said = re.search(r"selected (?:of|from (\d+\.\d) to) (\d+\.\d)", shown.text("#quiz-text"))
-    assert said is not None
     low, high = (float(end or said[2]) / 100 for end in said.groups())
     assert low - 0.02 <= ideal <= high + 0.02
     assert high - low < 0.2  # of a range of 0.5

@@ -187,7 +187,6 @@ def test_the_band_around_the_curve_is_as_high_as_the_intervals(
     (near, far), right, bottom = axes["below"]
     run = view.runs[0]
     front, answers = run.fronts[0], run.answers
-    assert answers is not None
     place = 20
     loss = float(np.mean(front.values[place : place + 2, 0]))
     ends = answers.gaps["val"]["gap"][place : place + 2].mean(axis=0)

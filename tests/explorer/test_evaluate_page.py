@@ -67,7 +67,6 @@ def view(run: Run) -> PageModel:
 
 def test_counted_answers_are_those_of_evaluate(view: PageModel, run: Run, problem: Problem) -> None:
     (answers,) = (run_view.answers for run_view in view.runs)
-    assert answers is not None
     assert answers.ray_indices.tolist() == list(range(25))
     assert view.groups == ("f", "m")
     for split in ("val", "test"):
@@ -90,7 +89,6 @@ def test_counted_answers_are_those_of_evaluate(view: PageModel, run: Run, proble
 def compute_logits(run: Run, inputs: Any, place: int) -> torch.Tensor:
     with torch.inference_mode():
         outputs = run.model(inputs, torch.tensor(run.front.rays[place]).float())
-    assert isinstance(outputs, torch.Tensor)
     return outputs.flatten()
 
 
@@ -99,7 +97,6 @@ def test_shares_are_fairlearns_rates_and_gaps_have_the_intervals_of_objectives(
     view: PageModel, run: Run, problem: TabularProblem, split: Any
 ) -> None:
     answers, batch = view.runs[0].answers, problem.split(split)
-    assert answers is not None
     rates = {
         "demographic_parity": selection_rate,
         "tpr_gap": true_positive_rate,
@@ -134,7 +131,6 @@ def test_samples_are_rows_of_the_test_data_as_they_were(
     view: PageModel, frame: pd.DataFrame
 ) -> None:
     samples = view.samples
-    assert samples is not None
     assert len(samples.rows) == len(set(samples.rows)) == 12
     assert samples.columns == ("sex", "age", "weight", "rate", "work")
     rows = frame.iloc[split_rows({"train": len(frame)}, 1)["test"]].iloc[list(samples.rows)]
@@ -150,8 +146,6 @@ def test_samples_are_rows_of_the_test_data_as_they_were(
 
 def test_chances_are_what_predict_says(view: PageModel, run: Run, frame: pd.DataFrame) -> None:
     samples, answers = view.samples, view.runs[0].answers
-    assert samples is not None
-    assert answers is not None
     rows = frame.iloc[split_rows({"train": len(frame)}, 1)["test"]].iloc[list(samples.rows)]
     for at in (0, 7, 24):
         wanted = run.predict(rows, ray=run.front.rays[at].tolist())
@@ -163,7 +157,6 @@ def test_samples_can_be_left_out(run: Run, tmp_path: Path) -> None:
     view = build_page_model([run], network=False)  # which knows the categories
     assert view.samples is None
     answers = view.runs[0].answers
-    assert answers is not None
     assert answers.probabilities == answers.classes == ()
     assert answers.confusion["test"][0].sum() > 0
     write_report(tmp_path / "page.html", view)
@@ -191,10 +184,7 @@ def test_images_and_their_classes(tmp_path: Path) -> None:
     )
     view = build_page_model([load_run(run.folder)], samples=True)
     samples, answers = view.samples, view.runs[0].answers
-    assert samples is not None
-    assert answers is not None
     batch = run.problem().split("test")
-    assert isinstance(batch.inputs, torch.Tensor)
     for row, file in zip(samples.rows, samples.images, strict=True):
         with Image.open(io.BytesIO(file)) as image:
             np.testing.assert_array_equal(np.asarray(image), batch.inputs[row, 0].numpy())
@@ -226,7 +216,6 @@ def test_networks_of_their_own(problem: TabularProblem, run: Run, tmp_path: Path
     several = fit(problem, preset="paper", method="pareto_mtl", out=tmp_path / "several", **kinds)
     view = build_page_model([run, several], samples=True)
     found = view.runs[1].answers
-    assert found is not None
     assert found.probabilities[0].shape == (12, len(several.front))
 
 
@@ -243,7 +232,6 @@ def test_answers_are_counted_at_a_threshold(run: Run, problem: TabularProblem) -
     batch = problem.split("test")
     group = batch.targets["sensitive"] == 0
     answers = view.runs[0].answers
-    assert answers is not None
     for place in (0, len(run.front) - 1):
         with torch.inference_mode():
             ray = torch.tensor(run.front.rays[place]).float()

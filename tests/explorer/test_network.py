@@ -122,7 +122,6 @@ def test_a_page_predicts_what_onnx_runtime_predicts(
     people = pd.concat([frame.sample(frac=1, random_state=seed) for seed in range(3)])
     people["wage"] += np.arange(len(people)) % 997
     people.loc[::50, "work"] = "Elsewhere"  # a category that nobody had
-    assert run.table is not None
     with warnings.catch_warnings(action="ignore"):
         rows = run.table.encode(people).astype(np.float32)
     found = compute_in_browser(chromium, run, rows.astype(float))

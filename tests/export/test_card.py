@@ -67,7 +67,6 @@ def test_the_code_runs_as_it_stands(in_onnx: Exported, trained: Run) -> None:
         check=True,
         cwd=in_onnx.card.parent,
     )
-    assert trained.table is not None
     row: dict[str, list[Any]] = {name: [fill] for name, fill in trained.table.numeric.items()}
     row |= {name: [every[0]] for name, every in trained.table.categorical.items()}
     wanted = trained.predict(pd.DataFrame(row), ray=[0.5, 0.5])[0]

@@ -30,7 +30,6 @@ def probability(path: Path, x: np.ndarray[Any, Any], preference: Any) -> np.ndar
 
 @pytest.mark.filterwarnings("ignore:the column")
 def test_predict_from_a_file(trained: Run, in_onnx: Exported, strangers: pd.DataFrame) -> None:
-    assert trained.table is not None
     x = trained.table.encode(strangers)
     assert x.shape == (41, 4)
     rays = np.random.default_rng(0).dirichlet((1, 1), 41)
@@ -91,7 +90,6 @@ def test_decisions_are_made_at_the_threshold(
     session = onnxruntime.InferenceSession(str(path))
     meta = session.get_modelmeta().custom_metadata_map
     assert json.loads(meta["paretocosmos"])["threshold"] == 0.7
-    assert trained.table is not None
     x, preference = trained.table.encode(frame), np.array([[0.5, 0.5]], dtype=np.float32)
     found, decision = session.run(None, {"x": x, "preference": preference})
     assert ((found > 0.5) & (found <= 0.7)).any()

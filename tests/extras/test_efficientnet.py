@@ -454,7 +454,6 @@ def test_it_starts_as_it_was_and_hears_the_ray(how: str) -> None:
 def test_the_papers_faces_begin_with_it() -> None:
     problem = dataclasses.replace(_faces(), spec=Spec("celeba_easy", {}))
     plan = _plan(problem, backbone=None)
-    assert plan.configuration.backbone is not None
     assert plan.configuration.backbone.name == "efficientnet"
     assert plan.configuration.conditioning == Spec(
         "transposed_conv", {"layer": None, "zero": True, "joined": False}

@@ -60,7 +60,7 @@ def optimizer_of(model: nn.Module) -> torch.optim.Optimizer:
 def step(model: nn.Module, optimizer: torch.optim.Optimizer, at: int, share: slice) -> Tensor:
     """One step on a share of the batch at the ray of that step; its loss."""
     batch, ray = PROBLEM.split("train"), torch.tensor([0.2 + 0.1 * at, 0.8 - 0.1 * at])
-    outputs = model(batch.inputs[share], ray)  # type: ignore[index]
+    outputs = model(batch.inputs[share], ray)
     targets = {name: part[share] for name, part in batch.targets.items()}
     losses = torch.stack([objective.loss(outputs, targets) for objective in PROBLEM.objectives])
     loss = (ray * losses).sum()

@@ -148,7 +148,7 @@ def test_tokens_of_an_encoder_and_a_decoder_are_refused() -> None:
 @pytest.mark.parametrize(("kind", "how"), [("gpt2", "lora"), ("llama", "film"), ("gpt2", "token")])
 def test_at_a_ray_it_compiles_and_exports(kind: str, how: str, tmp_path: Path) -> None:
     model = _model(kind, how)
-    model.backbone.config.use_cache = False  # type: ignore[union-attr]
+    model.backbone.config.use_cache = False
     one: Any = model.at(RAY)
     wanted = one(IDS)["logits"].detach()
     with torch.no_grad():

@@ -1,6 +1,5 @@
 """Language models of `transformers`, their settings untouched, train in every loop."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,6 @@ class NextWord(Objective):
         self.shift = shift
 
     def loss(self, outputs: Outputs, targets: Targets) -> Tensor:
-        assert isinstance(outputs, Mapping)
         wanted = (targets["words"] + self.shift) % WORDS
         return F.cross_entropy(outputs["logits"].flatten(0, 1), wanted.flatten())
 
@@ -92,7 +90,7 @@ def test_trained_in_the_trainer_it_is_saved_read_and_generates(
     trainer = _trainer(model, tmp_path, learning_rate=rate, max_steps=20)
     trainer.train()
     assert trainer.evaluate()["eval_same"] < 0.9 * before
-    assert model.backbone.config.use_cache  # type: ignore[union-attr]
+    assert model.backbone.config.use_cache
     trainer.save_model(str(tmp_path / "saved"))
     read = from_pretrained(tmp_path / "saved", _network(kind))
     words = _batch(2).targets["words"]

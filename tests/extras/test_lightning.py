@@ -199,7 +199,7 @@ def test_a_step_is_the_gradient_of_the_cosmos_loss(accumulated: int) -> None:
     literal = _model()
     for at, ray in enumerate(rays):
         share = slice(30 * at, 30 * (at + 1))
-        outputs = literal(data.inputs[share], ray[0])  # type: ignore[index]
+        outputs = literal(data.inputs[share], ray[0])
         losses = [(outputs - data.targets[name][share]).square().mean() for name in ("a", "b")]
         (cosmos_loss(torch.stack(losses), ray[0], penalty=2.0) / accumulated).backward()
     for (name, parameter), expected in zip(
@@ -413,7 +413,7 @@ def _uneven() -> Batch:
 def _half(rank: int) -> Batch:
     data, share = _uneven(), slice(30 * rank, 30 * (rank + 1))
     targets = {name: target[share] for name, target in data.targets.items()}
-    return Batch(data.inputs[share], targets)  # type: ignore[index]
+    return Batch(data.inputs[share], targets)
 
 
 PROCESSES = """

@@ -44,7 +44,6 @@ def address(folder: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "paretocosmos", "serve", str(folder), "--port", str(port)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        assert process.stderr is not None
         process.stderr.readline()  # it says where it listens
         yield f"http://127.0.0.1:{port}"
         process.terminate()

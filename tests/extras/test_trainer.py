@@ -197,7 +197,7 @@ def test_evaluate_reports_what_evaluate_finds(tmp_path: Path) -> None:
 
 
 def _literal(model: nn.Module, batch: Batch, ray: Tensor, share: slice) -> Tensor:
-    inputs = {name: part[share] for name, part in batch.inputs.items()}  # type: ignore[union-attr]
+    inputs = {name: part[share] for name, part in batch.inputs.items()}
     logits = model(inputs, ray).logits
     losses = [F.cross_entropy(logits, batch.targets[name][share]) for name in ("topic", "tone")]
     return cosmos_loss(torch.stack(losses), ray, penalty=2.0)

@@ -230,7 +230,7 @@ def test_multipliers_of_another_epoch_are_forgotten() -> None:
     _fit(model, problem)
     assert model.adjustment.multiplier_path.any()
     with torch.no_grad():
-        model.backbone.shares[:, 1] *= 1e-3  # type: ignore[index, operator]
+        model.backbone.shares[:, 1] *= 1e-3
     _fit(model, problem)
     assert not model.adjustment.multiplier_path.any()
 

@@ -50,7 +50,7 @@ def _tallies(evaluator: FrontEvaluator, model: nn.Module, batch: Batch, size: in
         for start in range(0, len(batch), size):
             share = slice(start, start + size)
             targets = {name: target[share] for name, target in batch.targets.items()}
-            evaluator.add(tallies, model, Batch(batch.inputs[share], targets))  # type: ignore[index]
+            evaluator.add(tallies, model, Batch(batch.inputs[share], targets))
     return tallies
 
 

@@ -66,7 +66,7 @@ def test_the_gradient_is_that_of_the_cosmos_loss(own: bool, rays_per_batch: int)
     terms = []
     for at, ray in enumerate(weighting.draw_rays((0, 5), 0, rays_per_batch)):
         share = slice(at * size, (at + 1) * size)
-        outputs = model(batch.inputs[share], ray)  # type: ignore[index]
+        outputs = model(batch.inputs[share], ray)
         losses = [(outputs - batch.targets[name][share]).square().mean() for name in ("a", "b")]
         terms.append(cosmos_loss(torch.stack(losses), ray, penalty=2.0))
     literal = _gradients(model, torch.stack(terms).mean())

@@ -31,7 +31,6 @@ def test_a_living_process_keeps_others_out_and_a_dead_one_does_not(tmp_path: Pat
     command = [sys.executable, "-c", HOLD, str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         with pytest.raises(RunError, match=f"`{folder}`.*another process.*wait"):
             fit("toy_convex", preset="paper", out=folder, epochs=1, device="cpu", resume=True)

@@ -40,7 +40,6 @@ def test_binary_cross_entropy_of_huge_logits_is_finite() -> None:
     loss = BinaryCrossEntropy().loss(logits, {"label": torch.tensor([0.0, 1.0])})
     assert loss.item() == 1e4
     loss.backward()
-    assert logits.grad is not None
     assert logits.grad.tolist() == [0.5, -0.5]
 
 

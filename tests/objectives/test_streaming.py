@@ -36,7 +36,6 @@ def _targets(classes: int, weighted: bool) -> dict[str, Tensor]:
 def _streamed(metric: Metric, outputs: Tensor, targets: dict[str, Tensor]) -> Tensor:
     """By pieces of unequal sizes; the first has one group only."""
     how = streamed(metric)
-    assert how is not None
     per_ray = torch.vmap(how.sums, in_dims=(0, None))
     parts = [
         per_ray(outputs[:, piece], {name: t[piece] for name, t in targets.items()})

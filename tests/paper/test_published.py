@@ -123,7 +123,6 @@ def test_the_faces_are_the_paper_s() -> None:
     problems = ("celeba_hard", "celeba_hard", "celeba_easy", "celeba_easy")
     for problem, (name, volume, rate, hours) in zip(problems, rows(FACES), strict=True):
         row = get_paper_row(problem, METHODS[name])
-        assert row is not None
         assert row["hypervolume"] == float(volume)
         assert row["misclassification"] == percent(rate)
         assert row["seconds"] == pytest.approx(3600 * float(hours))

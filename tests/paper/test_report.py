@@ -103,7 +103,6 @@ def test_the_page_asks_for_nothing_and_has_every_row(written: Path) -> None:
         assert address.startswith(("data:image/png;base64,", "#"))
     assert "default-src 'none'" in text
     style = re.search(r"<style>(.*)</style>", text, re.DOTALL)
-    assert style is not None
     assert not re.search(r"url\(|@import", style[1])
     assert "prefers-color-scheme: dark" in style[1]
     assert 'name="viewport"' in text

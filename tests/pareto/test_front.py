@@ -51,7 +51,7 @@ def test_nothing_in_a_front_can_be_changed() -> None:
             setattr(front, field.name, None)
     for mapping in (front.metrics, front.provenance):
         with pytest.raises(TypeError):
-            mapping["new"] = 1  # type: ignore[index]
+            mapping["new"] = 1
 
 
 def test_what_was_handed_over_is_copied_and_left_writeable() -> None:

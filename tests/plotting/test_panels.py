@@ -43,7 +43,6 @@ def read_rows(figure: Figure) -> list[list[str]]:
     rows: dict[int, list[str]] = {}
     for axes in figure.axes:
         place = axes.get_subplotspec()
-        assert place is not None
         assert place.colspan.start == len(rows.setdefault(place.rowspan.start, []))
         rows[place.rowspan.start].append(str(axes.get_label()))
     return [rows[row] for row in sorted(rows)]
@@ -152,7 +151,6 @@ def test_a_long_title_is_whole_and_on_the_sheet(kind: str, count: int) -> None:
     assert figure.get_size_inches()[0] == plain.get_size_inches()[0]
     for axes, other in zip(figure.axes, plain.axes, strict=True):
         inside = axes.get_tightbbox()
-        assert inside is not None
         assert inside.y1 <= box.y0
         # the sheet grew; the panels did not shrink
         height = other.get_window_extent().height

@@ -145,7 +145,6 @@ class TestSmall:
         with pytest.warns(DataWarning, match=r"pooled as `other`: `c` .*, `d` .*, `e`"):
             problem = build(frame, sensitive="race", small_groups="pool")
         assert problem.groups == ("a", "b", "other")
-        assert problem.grouping is not None
         codes = problem.grouping.codes(frame)
         oracle = frame["race"].map({"a": 0, "b": 1}).fillna(2)
         np.testing.assert_array_equal(codes, oracle)

@@ -44,9 +44,7 @@ def file(tmp_path: Path) -> str:
 
 def build(file: str, target: str, task: Any, **given: Any) -> TabularProblem:
     others = [name for name in ("pay", "kind", "rich") if name != target]
-    problem = table(data=file, target=target, task=task, drop=tuple(others), **given)
-    assert isinstance(problem, TabularProblem)
-    return problem
+    return table(data=file, target=target, task=task, drop=tuple(others), **given)
 
 
 def random(problem: TabularProblem) -> tuple[torch.Tensor, Any]:

@@ -52,7 +52,6 @@ def test_paper_protocol(load: Load, rows: int, features: int, positives: int, wo
 def test_clean_protocol(load: Load) -> None:
     problem, paper = load(), load(protocol="paper")
     train = problem.split("train").inputs
-    assert isinstance(train, Tensor)
     np.testing.assert_allclose(train.double().mean(dim=0), 0, atol=1e-5)
     features = set(problem.table.features)
     assert features <= set(paper.table.features)

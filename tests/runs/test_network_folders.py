@@ -104,7 +104,6 @@ def test_a_table_predicts_with_the_nearest_network(tmp_path: Path) -> None:
     problem = TabularProblem.from_frame(people, target="paid", sensitive="sex")
     run = _go(tmp_path / "run", "single_task", problem=problem)
     again = load_run(run.folder)
-    assert again.table is not None
     inputs = torch.from_numpy(again.table.transform(people)).float()
     for k, ray in enumerate(([0.9, 0.1], [0.1, 0.9])):
         with torch.inference_mode():

@@ -69,7 +69,6 @@ def test_a_run_s_page_is_shown_in_a_frame_without_an_origin(folder: Path) -> Non
     assert shown.path == run.report == folder / "report.html"
     frame = shown._repr_html_()
     inside = re.search(r'srcdoc="([^"]*)"', frame)
-    assert inside is not None
     assert html.unescape(inside[1]) == shown.path.read_text(encoding="utf-8")
     assert "allow-same-origin" not in frame
     assert "height:500px" in frame

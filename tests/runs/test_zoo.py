@@ -46,7 +46,6 @@ def test_more_weight_gives_less_of_the_loss(run: Run) -> None:
 def test_the_exported_file_is_the_network(run: Run, ray: tuple[float, float]) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     table, draw = run.table, np.random.default_rng(0)
-    assert table is not None
     rows = read_embedded(run.record["name"]).head(200)[list(table.numeric)]
     categories = {name: draw.choice(known, 200) for name, known in table.categorical.items()}
     rows = rows.assign(**categories)

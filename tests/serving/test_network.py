@@ -42,7 +42,6 @@ def test_a_hypernetwork_has_smaller_passes(people: Path, tmp_path: Path) -> None
     settings = {"target": "rich", "sensitive": "sex", "hidden": "400,400"}
     given: dict[str, Any] = {"conditioning": "hypernet", "settings": settings, "device": "cpu"}
     run = fit(str(people), preset="paper", epochs=1, out=tmp_path / "run", **given)
-    assert run.table is not None
     emitted = (len(run.table.features) + 1) * 400 + 401 * 400 + 401
     network = Network(run, TableRows(run.table))
     assert network.limit == 16_000_000 // emitted < MAX_PASS_ROWS

@@ -145,9 +145,7 @@ def test_heads_with_classes_have_probabilities(serving: Callable[..., Any], tmp_
         device="cpu",
     )
     image = run.problem().split("test").inputs
-    assert isinstance(image, torch.Tensor)
     pixels = run.problem().prepare(image[:2], torch.float32)
-    assert isinstance(pixels, torch.Tensor)
     body = {"inputs": pixels.tolist(), "preference": [[0.2, 0.8], [0.7, 0.3]]}
     with serving(Settings(folder=tmp_path / "run", port=0)) as server:
         said = server.ask("/predict", body).json

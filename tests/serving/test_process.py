@@ -33,7 +33,6 @@ def started(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
         [*command, *options], stderr=subprocess.PIPE, text=True, env=environment
     )
     try:
-        assert process.stderr is not None
         given_up = threading.Timer(LIMIT, process.kill)  # so that the line ends, whatever happens
         given_up.start()
         said = process.stderr.readline()

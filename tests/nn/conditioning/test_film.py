@@ -21,8 +21,6 @@ SHAPES = pytest.mark.parametrize("shape", [(), (1,), (3,), (B,)])
 def _terms(model: Film, rays: Tensor, samples: int) -> list[tuple[Tensor, Tensor]]:
     """γ and β of every block and sample, ``[B, C]`` each: the textbook, once per sample."""
     first, last = model.perceptron[0], model.perceptron[2]
-    assert isinstance(first, nn.Linear)
-    assert isinstance(last, nn.Linear)
     each = (rays.reshape(-1, J) - 1 / J) * J
     each = each.repeat_interleave(samples // len(each), 0)
     hidden = each @ first.weight.T + first.bias

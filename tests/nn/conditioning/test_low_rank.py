@@ -42,7 +42,6 @@ def _moved(model: Film, ray: Tensor) -> dict[str, Tensor]:
             b = layer.writes[:, j * rank : (j + 1) * rank]
             weight = weight + scale * torch.einsum("ok,k...->o...", b, a)
             if bias is not None:
-                assert layer.shifts is not None
                 bias = bias + scale * layer.shifts[j]
         weights[f"{start}weight"] = weight
         if bias is not None:

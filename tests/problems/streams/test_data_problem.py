@@ -131,7 +131,6 @@ class _Drawn(Stream):
 def test_what_is_evaluated_draws_the_same_every_time(workers: int) -> None:
     val = _Drawn(5) if workers == 0 else DataLoader(_Drawn(5), batch_size=2, num_workers=1)
     source = problem_of(Pictures(4), val=val).source("val")
-    assert source is not None
     state = torch.get_rng_state(), random.getstate(), repr(np.random.get_state())
     one, two = (torch.cat([b.inputs for b in source.once()]) for _ in range(2))  # type: ignore[misc]
     assert torch.equal(one, two)
@@ -143,7 +142,6 @@ def test_what_is_evaluated_draws_the_same_every_time(workers: int) -> None:
 
 def test_a_stream_goes_on_where_the_epoch_before_stopped() -> None:
     source = problem_of(Stream(10), samples=8, inputs="image").source("train")
-    assert source is not None
     assert source.inexact is not None
     whole = torch.cat([Pictures(10).x] * 2)
     found = []
@@ -159,7 +157,6 @@ def test_a_stream_goes_on_where_the_epoch_before_stopped() -> None:
 def test_whole_splits_come_in_batches_or_as_one() -> None:
     problem = problem_of(Pictures(8), val=DataLoader(Pictures(10, 2), batch_size=4))
     source = problem.source("val")
-    assert source is not None
     assert [len(batch) for batch in source.once()] == [4, 4, 2]
     together = problem.split("val")
     assert torch.equal(together.inputs, Pictures(10, 2).x)  # type: ignore[arg-type]
@@ -198,7 +195,6 @@ def test_bytes_become_floats_from_0_to_1() -> None:
     problem = problem_of(Pictures(4))
     kept = torch.tensor([0, 51, 255], dtype=torch.uint8)
     ready = problem.prepare(kept, torch.float64)
-    assert isinstance(ready, Tensor)
     assert ready.tolist() == pytest.approx([0, 0.2, 1])
     words = torch.tensor([3, 7])
     assert problem.prepare(words, torch.float32) is words
@@ -236,7 +232,6 @@ class _Empty(Stream):
 
 def _drain(train: Any, **given: Any) -> None:
     source = problem_of(train, **given).source("train")
-    assert source is not None
     source.begin(1, 0)
     for _ in source.read(torch.arange(source.samples).split(source.batch_size or 2)):
         pass
@@ -363,7 +358,6 @@ def test_the_shorter_task_begins_anew() -> None:
             "size": DataLoader(Task(4, "mean"), batch_size=1),
         }
         source = problem_of(loaders, epoch=epoch).source("train")
-        assert source is not None
         assert tuple(source.parts) == ("sign", "size")
         source.begin(1, 0)
         size = source.batch_size

@@ -58,7 +58,6 @@ def test_whatever_is_yielded_becomes_a_batch(found: object) -> None:
 def test_keys_name_inputs_and_targets() -> None:
     found = {"a": X, "b": X + 1, "y": Y, "z": Z, "id": np.arange(2)}
     batch = _fields(("a", "b"), {"label": "y", "depth": "z"}).batch(found)
-    assert isinstance(batch.inputs, dict)
     assert {name: float(part.sum()) for name, part in batch.inputs.items()} == {"a": 0, "b": 6}
     assert {name: float(part[0]) for name, part in batch.targets.items()} == {
         "label": 1,

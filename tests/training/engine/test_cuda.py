@@ -313,7 +313,6 @@ def test_peak_memory_holds_bytes_not_floats(digits: ImageProblem, tmp_path: Path
     )
     problem = dataclasses.replace(digits, splits={**digits.splits, "train": Batch(*many)})
     images = problem.split("train").inputs
-    assert isinstance(images, Tensor)
     kept = images.numel()  # 149 MB as bytes, 596 as floats
     gc.collect()
     torch.cuda.empty_cache()

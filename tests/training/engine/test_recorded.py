@@ -120,13 +120,11 @@ def test_traced_equals_eager_bit_for_bit(method: Method, groups: int) -> None:
 @pytest.mark.parametrize("kind", [Reads, Decides])
 def test_what_cannot_be_traced_runs_eagerly_and_says_why(kind: type[Net]) -> None:
     traced, _ = _both(kind, Cosmos(), 1)
-    assert traced.failure is not None
     assert traced.failure.startswith("the step cannot be traced (")
 
 
 def test_running_statistics_are_what_the_eager_step_leaves() -> None:
     traced, _ = _both(Net, Cosmos(), 1, nn.BatchNorm1d(8))
-    assert traced.failure is not None
     assert traced.failure.startswith("the network changes its buffer `rest.0.")
 
 

@@ -62,7 +62,6 @@ def _by_hand(model: Joined, batch: Batch, rays: Tensor, group: int) -> Tensor:
     """The losses ``[J]`` of one group alone."""
     size = B // len(rays)
     mine = slice(group * size, (group + 1) * size)
-    assert isinstance(batch.inputs, Tensor)
     outputs = model(batch.inputs[mine], rays[group].unsqueeze(0))
     targets = {name: target[mine] for name, target in batch.targets.items()}
     return torch.stack([objective.loss(outputs, targets) for objective in OBJECTIVES])

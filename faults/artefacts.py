@@ -16,7 +16,9 @@ import numpy as np
 from faults.mutations import BYTES, JSON, SAFETENSORS, TEXT, Mutate
 from faults.readers import open_run, read_front, read_table, use_run
 from faults.trainings import RECIPE, SETTINGS, write_table
-from paretocosmos.paper import collect_results, load_recipe, reproduce
+from paretocosmos.paper.collect import collect_results
+from paretocosmos.paper.recipe import load_recipe
+from paretocosmos.paper.reproduction import reproduce
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.images import read_pair
 from paretocosmos.runs.checkpoint import find_flaw

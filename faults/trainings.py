@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from paretocosmos.errors import ParetoCosmosError
-from paretocosmos.paper import collect_results, load_recipe, reproduce
+from paretocosmos.paper.collect import collect_results
+from paretocosmos.paper.recipe import load_recipe
+from paretocosmos.paper.reproduction import reproduce
 from paretocosmos.runs.checkpoint import list_checkpoints
 from paretocosmos.training.compare import compare
 from paretocosmos.training.fit import fit

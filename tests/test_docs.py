@@ -14,7 +14,7 @@ from typer.main import get_command
 
 import paretocosmos
 from paretocosmos.cli import app
-from paretocosmos.paper import parse_recipe
+from paretocosmos.paper.recipe import parse_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -13,9 +13,8 @@ from typing import Any
 
 from pages.common import RESULTS, ROOT, load_result, write_picture, write_table
 from pages.dark import save_dark
-from paretocosmos.paper import RecipeResult, get_authors_result, read_result
 from paretocosmos.paper.collect import sort_recipes
-from paretocosmos.paper.published import method_title, problem_title
+from paretocosmos.paper.published import get_published, method_title, problem_title
 from paretocosmos.paper.report import (
     Footnotes,
     draw_pictures,
@@ -26,6 +25,7 @@ from paretocosmos.paper.report import (
     list_pictures,
     render_report,
 )
+from paretocosmos.paper.results import RecipeResult
 
 __all__ = ["REGIONS", "compare_changes", "write_figure_pages"]
 
@@ -53,7 +53,7 @@ Content = Mapping[str, Any]
 @cache
 def _read_results() -> dict[str, RecipeResult]:
     found = {path.stem: path for path in sorted((RESULTS / "reproduction").glob("*.json"))}
-    return {name: read_result(found[name]) for name in sort_recipes(list(found))}
+    return {name: RecipeResult.read(found[name]) for name in sort_recipes(list(found))}
 
 
 @cache
@@ -208,7 +208,8 @@ def _write_page(title: str, recipes: Sequence[str]) -> Iterator[str]:
 def _beside_authors(result: RecipeResult) -> str:
     cells = {e.problem: e for e in result.done if e.method == "cosmos"}
     reached = " / ".join(f"{e.volume.mean:.3f}" for e in cells.values() if e.volume)
-    theirs = " / ".join(f"{get_authors_result(problem):.3f}" for problem in cells)
+    volumes = get_published()["authors_code"]["cosmos"]
+    theirs = " / ".join(f"{volumes[problem]:.3f}" for problem in cells)
     sets = ", ".join(map(problem_title, cells))
     return f"On these images our COSMOS reaches {reached} ({sets}); the authors' code, with seed 1, reaches {theirs}."
 

@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from benchmarks import celeba
 from paretocosmos import load_run
-from paretocosmos.paper import Experiment
+from paretocosmos.paper.recipe import Experiment
 
 TASKS = ("left", "right", "dark")
 FACES = """

@@ -9,7 +9,8 @@ from tests.paper.hand_made import write_run
 
 from paretocosmos.cli.console import err
 from paretocosmos.cli.reproduction_view import show_experiments
-from paretocosmos.paper import Experiment, Recipe, Reproduction, load_recipe
+from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
+from paretocosmos.paper.reproduction import Reproduction
 from paretocosmos.training.progress import Progress
 from paretocosmos.training.tasks import Outcome
 

@@ -22,7 +22,7 @@ from paretocosmos import registry
 from paretocosmos.cli.listing import KINDS
 from paretocosmos.config import describe_pair, get_pairs, make_plan
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.paper import load_recipe, recipe_names
+from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.runs import find_newest_checkpoint, load_run
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.paper.hand_made import write_run
 
-from paretocosmos.paper import load_demo_recipe
+from paretocosmos.cli.demo import load_demo_recipe
 from paretocosmos.runs import Run
 from paretocosmos.training.fit import fit
 

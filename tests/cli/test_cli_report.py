@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.paper.hand_made import write_recipe, write_run
 
-from paretocosmos.paper import load_recipe
+from paretocosmos.paper.recipe import load_recipe
 
 pytestmark = pytest.mark.system  # takes minutes
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from tests.paper.hand_made import write_run
 
-from paretocosmos.paper import experiment, load_recipe, recipe_names
+from paretocosmos.paper import experiment
+from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
 

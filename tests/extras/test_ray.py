@@ -11,7 +11,8 @@ import pytest
 
 import paretocosmos
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.paper import Experiment, Recipe, Reproduction, reproduce
+from paretocosmos.paper.recipe import Experiment, Recipe
+from paretocosmos.paper.reproduction import Reproduction, reproduce
 from paretocosmos.runs import load_run
 from paretocosmos.training import cluster as ray_cluster
 from paretocosmos.training.tasks import Task

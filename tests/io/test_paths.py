@@ -9,7 +9,7 @@ import pytest
 from paretocosmos import fit, load_problem, load_run
 from paretocosmos.errors import ParetoCosmosError, RunError
 from paretocosmos.io.files import user_path
-from paretocosmos.paper import load_recipe
+from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.problems.tables import read_table
 
 NOBODY = "~nobody-of-that-name/x"

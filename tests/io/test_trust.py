@@ -12,7 +12,8 @@ from paretocosmos.errors import ConfigurationError, RunError, UntrustedError
 from paretocosmos.export import export
 from paretocosmos.io.trust import check_names
 from paretocosmos.nn.backbones import Mlp
-from paretocosmos.paper import load_recipe, reproduce
+from paretocosmos.paper.recipe import load_recipe
+from paretocosmos.paper.reproduction import reproduce
 from paretocosmos.runs import Run, load_record, read_record
 from paretocosmos.serving import Settings
 from paretocosmos.serving.service import Service

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paretocosmos.paper import Recipe, load_recipe
+from paretocosmos.paper.recipe import Recipe, load_recipe
 
 # A problem that fails, or whose process is killed until it has been begun often enough.
 OWN = '''

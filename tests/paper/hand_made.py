@@ -16,7 +16,8 @@ from paretocosmos.config import (
     split_settings,
 )
 from paretocosmos.io.files import write_json
-from paretocosmos.paper import Experiment, ExperimentResult, Recipe, Spread
+from paretocosmos.paper.recipe import Experiment, Recipe
+from paretocosmos.paper.results import ExperimentResult, Spread
 from paretocosmos.pareto import Array, Front, even_rays
 from paretocosmos.pareto.metrics import front_report
 from paretocosmos.runs import FORMAT

@@ -8,8 +8,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from tests.paper.hand_made import write_recipe
 
-from paretocosmos.paper import Experiment, Recipe, RecipeResult, collect_results, load_recipe
+from paretocosmos.paper.collect import collect_results
+from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
 from paretocosmos.paper.report import list_pictures, render_report
+from paretocosmos.paper.results import RecipeResult
 
 
 @dataclass

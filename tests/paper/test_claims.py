@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 from tests.paper.hand_made import make_result, make_spread, write_recipe
 
-from paretocosmos.paper import (
-    ExperimentResult,
-    Stage,
-    collect_results,
-    judge_claims,
-    load_recipe,
-)
+from paretocosmos.paper.claims import judge_claims
+from paretocosmos.paper.collect import collect_results
+from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.report import summarize_claim
+from paretocosmos.paper.results import ExperimentResult, Stage
 
 FRONTS, ALONE = "COSMOS is not outperformed", "On pairs of images"
 

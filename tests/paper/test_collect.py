@@ -15,19 +15,16 @@ from tests.paper.hand_made import front_of, write_recipe, write_run
 import paretocosmos
 from paretocosmos.errors import DataError, RunError
 from paretocosmos.io.files import write_json
-from paretocosmos.paper import (
-    Experiment,
-    ExperimentResult,
-    Spread,
+from paretocosmos.paper.claims import judge_claims
+from paretocosmos.paper.collect import (
     collect_experiment,
     collect_results,
     compare_to_paper,
     find_recipes,
-    get_paper_row,
-    judge_claims,
-    load_recipe,
-    read_result,
 )
+from paretocosmos.paper.published import get_paper_row
+from paretocosmos.paper.recipe import Experiment, load_recipe
+from paretocosmos.paper.results import ExperimentResult, RecipeResult, Spread
 from paretocosmos.pareto.metrics import hypervolume, span
 
 SEEDS = (1, 2, 3, 4, 42)
@@ -315,13 +312,13 @@ def test_a_recipe_is_collected_and_read_again(tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
     content = found.to_dict()
     write_json(path, content)
-    assert read_result(path) == found
+    assert RecipeResult.read(path) == found
     write_json(path, content | {"format": 0})
     with pytest.raises(RunError, match="write it again"):
-        read_result(path)
+        RecipeResult.read(path)
     write_json(path, content | {"cells": [7]})
     with pytest.raises(RunError, match=r"damaged: `experiments.0.*write it again"):
-        read_result(path)
+        RecipeResult.read(path)
 
 
 def test_nothing_to_collect_is_one_sentence(tmp_path: Path) -> None:
@@ -343,7 +340,7 @@ def test_recipes_are_found_where_they_were_begun_or_their_cells_are(tmp_path: Pa
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
 def test_committed_results_are_judged_as_today(path: Path) -> None:
-    result = read_result(path)
+    result = RecipeResult.read(path)
     assert json.loads(json.dumps(result.to_dict())) == json.loads(path.read_text())
     assert judge_claims(result.shows, result.experiments) == result.claims
     for experiment in result.experiments:

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from paretocosmos import registry
-from paretocosmos.paper import (
-    get_authors_result,
+from paretocosmos.paper.published import (
     get_paper_row,
     get_paper_tasks,
     get_published,
@@ -148,7 +147,6 @@ def test_what_is_not_printed_is_none() -> None:
     assert get_paper_row("multi_digits", "cosmos") is None
     assert get_paper_row("adult", "mgda") is None
     assert get_paper_tasks("celeba_hard", "cosmos") is None
-    assert get_authors_result("celeba_easy") is None
 
 
 def test_every_table_names_its_source_and_known_problems() -> None:

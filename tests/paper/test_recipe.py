@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.paper import Experiment, Recipe, load_recipe, recipe_names
+from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe, recipe_names
 
 FAIR = ("adult", "compas", "default_credit")
 PAIRS = ("multi_mnist", "multi_fashion", "fashion_and_mnist")

@@ -18,18 +18,9 @@ from tests.paper.reports import (
 
 from paretocosmos.errors import MissingExtraError
 from paretocosmos.io.files import write_json
-from paretocosmos.paper import (
-    ClaimResult,
-    ClaimRow,
-    Experiment,
-    Recipe,
-    RecipeResult,
-    collect_results,
-    load_recipe,
-    read_result,
-    recipe_names,
-)
 from paretocosmos.paper import report as module
+from paretocosmos.paper.collect import collect_results
+from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe, recipe_names
 from paretocosmos.paper.report import (
     format_ratio,
     list_pictures,
@@ -37,6 +28,7 @@ from paretocosmos.paper.report import (
     render_report,
     write_report,
 )
+from paretocosmos.paper.results import ClaimResult, ClaimRow, RecipeResult
 
 EVIL = "<script>alert('x')</script> & `b` | $\\input{/etc/passwd}$ %_#^~ \"q\" ä □"
 
@@ -87,7 +79,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_recipe_has_its_json_tables_and_pictures(written: Path) -> None:
     text = (written / "report.md").read_text(encoding="utf-8")
     for name in recipe_names():
-        assert read_result(written / f"{name}.json").recipe == name
+        assert RecipeResult.read(written / f"{name}.json").recipe == name
         assert (written / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (written / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
         assert f"](figures/{name}.png)" in text
@@ -272,7 +264,7 @@ def test_without_matplotlib_there_is_a_report_and_a_note(
 @pytest.mark.system
 def test_a_report_is_the_same_from_its_json(tmp_path: Path) -> None:
     write_report([collect_recipe("table_celeba", tmp_path)], tmp_path / "one")
-    write_report([read_result(tmp_path / "one" / "table_celeba.json")], tmp_path / "two")
+    write_report([RecipeResult.read(tmp_path / "one" / "table_celeba.json")], tmp_path / "two")
     for name in ("report.md", "report.html", "figures/table_celeba.pdf"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 

@@ -7,7 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 from tests.paper.reports import Section, collect_experiments, draw_only_picture, read_report
 
-from paretocosmos.paper import Experiment, RecipeResult
+from paretocosmos.paper.recipe import Experiment
+from paretocosmos.paper.results import RecipeResult
 
 FAIR = ("adult", "compas", "default_credit")
 IMAGES = ("multi_mnist", "multi_fashion", "fashion_and_mnist")

@@ -16,7 +16,9 @@ from tests.processes import PATIENCE
 
 from paretocosmos import fit
 from paretocosmos.errors import ConfigurationError, DivergedError, RunError
-from paretocosmos.paper import Recipe, Reproduction, experiment, reproduce
+from paretocosmos.paper import experiment
+from paretocosmos.paper.recipe import Recipe
+from paretocosmos.paper.reproduction import Reproduction, reproduce
 from paretocosmos.runs import load_run
 
 Write = Callable[..., Recipe]
@@ -204,7 +206,7 @@ def test_a_killed_reproduction_goes_on(go: Go, recipe: Write, out: Path, tmp_pat
     code = f"""
 import os, signal
 from pathlib import Path
-from paretocosmos.paper import reproduce
+from paretocosmos.paper.reproduction import reproduce
 from paretocosmos.runs import list_checkpoints
 
 def kill(at):

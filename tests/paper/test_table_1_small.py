@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paretocosmos.paper import reproduce
+from paretocosmos.paper.reproduction import reproduce
 from paretocosmos.runs import load_run
 
 

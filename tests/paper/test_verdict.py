@@ -8,16 +8,16 @@ from typing import Any
 from tests.paper.hand_made import make_result, write_recipe
 from tests.paper.reports import Table, parse_markdown
 
-from paretocosmos.paper import (
+from paretocosmos.paper.collect import collect_results
+from paretocosmos.paper.recipe import load_recipe
+from paretocosmos.paper.report import render_page, render_report
+from paretocosmos.paper.results import (
     ClaimResult,
     ClaimRow,
     ExperimentResult,
     PaperComparison,
     RecipeResult,
-    collect_results,
-    load_recipe,
 )
-from paretocosmos.paper.report import render_page, render_report
 
 
 def make_compared(problem: str, method: str, gap: float, **more: Any) -> ExperimentResult:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paretocosmos.paper import Recipe, Reproduction, reproduce
+from paretocosmos.paper.recipe import Recipe
+from paretocosmos.paper.reproduction import Reproduction, reproduce
 from paretocosmos.runs import find_newest_checkpoint
 
 Write = Callable[..., Recipe]

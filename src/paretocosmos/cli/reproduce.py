@@ -54,7 +54,7 @@ def reproduce(
     as_json: AsJson = False,
 ) -> None:
     """Train the experiments of a table or figure of the paper; run it again to continue."""
-    from paretocosmos.paper import reproduce as reproduce_recipe
+    from paretocosmos.paper.reproduction import reproduce as reproduce_recipe
 
     # "a, b" in quotes is as good as "a,b"
     names = [name.strip() for name in (only or "").split(",") if name.strip()]

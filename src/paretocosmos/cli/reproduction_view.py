@@ -23,8 +23,7 @@ from paretocosmos.paper.published import is_face_problem
 from paretocosmos.training.progress import show_bars
 
 if TYPE_CHECKING:
-    from paretocosmos.paper import Reproduction
-    from paretocosmos.paper.reproduction import ExperimentStatus
+    from paretocosmos.paper.reproduction import ExperimentStatus, Reproduction
 
 
 @contextmanager

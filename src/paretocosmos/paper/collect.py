@@ -2,8 +2,11 @@
 
 import itertools
 import math
+import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,8 @@ import numpy as np
 
 from paretocosmos import registry
 from paretocosmos.errors import DataError, RunError
-from paretocosmos.io.files import read_json
 from paretocosmos.io.trust import check_trust
 from paretocosmos.paper.claims import GRID, judge_claims
-from paretocosmos.paper.compare import compare_to_paper
 from paretocosmos.paper.experiment import (
     FinishedRun,
     Record,
@@ -23,8 +24,23 @@ from paretocosmos.paper.experiment import (
     read_saved_status,
     volume_name,
 )
+from paretocosmos.paper.published import (
+    format_settings,
+    get_paper_row,
+    get_paper_tasks,
+    get_published,
+    is_face_problem,
+)
 from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe, recipe_names
-from paretocosmos.paper.results import FORMAT, ExperimentResult, RecipeResult, Spread, Stage
+from paretocosmos.paper.results import (
+    DEVIATIONS,
+    ExperimentResult,
+    PaperComparison,
+    RecipeResult,
+    Spread,
+    Stage,
+    compute_difference_deviation,
+)
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import span
 from paretocosmos.pareto.rays import has_only_corners
@@ -32,6 +48,8 @@ from paretocosmos.runs.record import list_validation_fronts
 
 EPOCHS_SHOWN = 10  # of a course: the paper's figure has a front every ten epochs of a hundred
 DIGITS = 6  # of values that are only drawn
+# Hypervolumes are printed with two digits after the point, those of faces with three.
+LAST_DIGIT, LAST_DIGIT_OF_FACES = 0.01, 0.001
 
 # Where a record holds the answers to questions about its origin.
 ORIGIN = {
@@ -84,16 +102,87 @@ def collect_results(recipe: Recipe, out: Path, *, trust: Collection[str] = ()) -
     )
 
 
-def read_result(path: Path) -> RecipeResult:
-    """Read results that `collect_results` gave, from a file."""
-    content = read_json(path)
-    # another format would fail with a sentence that helps nobody
-    if content.get("format") != FORMAT:
-        raise RunError(
-            f"`{path}` was not written by this version of `paretocosmos report` (its `format` is "
-            f"not {FORMAT}): write it again from the run folders"
+@dataclass(frozen=True)
+class KnownReason:
+    """Why numbers may differ from the paper's, and when that applies; see ``reasons.toml``."""
+
+    sentence: str
+    problems: Sequence[str] = ()
+    methods: Sequence[str] = ()
+    protocols: Sequence[str] = ()
+    when: str | None = None
+    least: float = -math.inf
+    most: float = math.inf
+
+    def applies(self, result: ExperimentResult, difference: float) -> bool:
+        """Return True if it can explain a difference in hypervolume."""
+        conditions = {
+            "subset": any("CelebA" in caveat for caveat in result.made["caveats"]),
+            "random_weights": "random" in result.made["weights"],
+            "other_settings": bool(result.problem_settings or result.settings),
+        }
+        return (
+            (not self.problems or result.problem in self.problems)
+            and (not self.methods or result.method in self.methods)
+            and (not self.protocols or result.protocol in self.protocols)
+            and (self.when is None or conditions[self.when])
+            # a reason such as another draw of images explains hundredths, not tenths
+            and self.least < difference < self.most
         )
-    return RecipeResult.from_dict(content, path)
+
+
+@cache
+def load_known_reasons() -> list[KnownReason]:
+    """Load the reasons for differences that are known."""
+    text = files("paretocosmos.paper").joinpath("reasons.toml").read_text(encoding="utf-8")
+    return [KnownReason(**entry) for entry in tomllib.loads(text)["reason"]]
+
+
+def compare_to_paper(result: ExperimentResult) -> PaperComparison:
+    """Compare an experiment with the paper's numbers; without a run there are only these.
+
+    A rehearsal is not compared: it has no difference, and no reason for one.
+    """
+    paper = dict(get_paper_row(result.problem, result.method) or {})
+    tasks = get_paper_tasks(result.problem, result.method)
+    comparison = PaperComparison(paper, tasks=list(tasks or ()))
+    if not result.seeds or result.rehearsal is not None or not (paper or tasks):
+        return comparison
+    faces = is_face_problem(result.problem)
+    ours = {
+        "hypervolume": result.volume.mean,
+        "parameters": float(result.parameters),
+        # Table 1 times a seed up to its selected epoch, the table of CelebA all epochs of a network
+        "seconds": result.seconds["training"].mean / result.networks
+        if faces
+        else result.seconds["to_selected"].mean,
+    }
+    if result.mean_error is not None:
+        ours["misclassification"] = result.mean_error.mean
+    comparison = replace(comparison, ours=ours)
+    gap = comparison.difference("hypervolume")
+    if gap is not None:
+        # `each` only counts the paper's seeds, whose single values are not in print
+        seeds = len(get_published()["table_1"]["seeds"])
+        theirs = Spread(paper["hypervolume"], paper.get("std"), [paper["hypervolume"]] * seeds)
+        # where neither side has a deviation, only the rounding is allowed for
+        noise = compute_difference_deviation(result.volume, theirs) or 0.0
+        # the printed number was rounded, by at most half of its last digit
+        digit = LAST_DIGIT_OF_FACES if faces else LAST_DIGIT
+        allowed = digit / 2 + DEVIATIONS * noise
+        comparison = replace(comparison, allowed=allowed, differs=abs(gap) > allowed)
+    # where hypervolumes are the same there is nothing to explain
+    if comparison.differs is False:
+        return comparison
+    settings = format_settings({**result.problem_settings, **result.settings})
+    caveat = next((caveat for caveat in result.made["caveats"] if "CelebA" in caveat), "")
+    reasons = [
+        reason.sentence.format(settings=settings, caveat=caveat)
+        for reason in load_known_reasons()
+        # without a hypervolume in print the gap counts as 0, which bounds around 0 let through
+        if reason.applies(result, gap or 0.0)
+    ]
+    return replace(comparison, reasons=reasons)
 
 
 def find_recipes(out: Path, epochs: int | None) -> list[Recipe]:
@@ -101,9 +190,17 @@ def find_recipes(out: Path, epochs: int | None) -> list[Recipe]:
 
     They were begun there, or other recipes have trained all of their experiments.
     """
-    recipes = [load_recipe(name).rehearsal(epochs) for name in sort_recipes(recipe_names())]
-    # reading the records is left to `collect_results`: here files only have to exist
-    return [recipe for recipe in recipes if _has_results(recipe, out)]
+    recipes = []
+    for name in sort_recipes(recipe_names()):
+        recipe = load_recipe(name).rehearsal(epochs)
+        # reading the records is left to `collect_results`: here files only have to exist
+        begun = (recipe.root(out) / f"{name}.json").exists()
+        folders = [f for experiment in recipe.experiments for f in experiment.runs(out).values()]
+        finished = [(folder / "front.json").exists() for folder in folders]
+        # recipes share experiments: one that was not begun is shown once all of its own are there
+        if any(finished) if begun else all(finished):
+            recipes.append(recipe)
+    return recipes
 
 
 def sort_recipes(names: Iterable[str]) -> list[str]:
@@ -266,26 +363,26 @@ def _round_values(values: Array) -> list[list[float | None]]:
 
 
 def _compute_task_errors(runs: Sequence[FinishedRun]) -> dict[str, Spread]:
-    """Compute misclassification task by task; nothing if it is not known of every task."""
-    # the accuracy of a task is stored under the name of its objective
-    names = runs[0].test.names
-    spreads = {
-        name: _spread_if_known([_compute_task_error(run, task) for run in runs])
-        for task, name in enumerate(names)
-    }
-    known = {name: spread for name, spread in spreads.items() if spread is not None}
-    return known if len(known) == len(names) else {}
+    """Compute misclassification task by task; nothing if it is not known of every task.
 
-
-def _compute_task_error(run: FinishedRun, task: int) -> float | None:
-    """Return the misclassification of a task: with equal weights, or of its own network."""
-    key = f"accuracy_{run.test.names[task]}"
-    if has_only_corners(run.record["fixed_rays"]):
-        # ray number `task` is the corner at which this task's network was trained
-        return 1 - float(run.test.metrics[key][task]) if key in run.test.metrics else None
-    # at the centre of the simplex, which need not be a ray of the front
-    accuracy = ((run.record.get("centre") or {}).get("metrics") or {}).get(key)
-    return None if accuracy is None else 1 - float(accuracy)
+    It is that with equal weights, or that of each task's own network.
+    """
+    spreads = {}
+    for task, name in enumerate(runs[0].test.names):
+        key = f"accuracy_{name}"  # the name of its objective
+        if has_only_corners(runs[0].record["fixed_rays"]):
+            # ray number `task` is the corner at which this task's network was trained
+            columns = [run.test.metrics.get(key) for run in runs]
+            accuracies = [None if column is None else column[task] for column in columns]
+        else:
+            # at the centre of the simplex, which need not be a ray of the front
+            centres = [run.record.get("centre") or {} for run in runs]
+            accuracies = [(centre.get("metrics") or {}).get(key) for centre in centres]
+        spread = _spread_if_known([None if a is None else 1 - float(a) for a in accuracies])
+        if spread is None:
+            return {}
+        spreads[name] = spread
+    return spreads
 
 
 def _describe_origin(records: Sequence[Record]) -> dict[str, list[Any]]:

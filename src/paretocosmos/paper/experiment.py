@@ -3,10 +3,9 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ from paretocosmos.runs.record import KINDS, check_files, read_record
 from paretocosmos.runs.run import Run
 from paretocosmos.training.fit import fit
 from paretocosmos.training.progress import ProgressCallback
-from paretocosmos.training.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -54,25 +52,23 @@ class ReproduceOptions:
     trust: tuple[str, ...] = ()
 
 
-def make_task(experiment: Experiment, options: ReproduceOptions, seeds: Sequence[int]) -> Task:
-    """Return the task that trains seeds of an experiment together, or resumes them.
-
-    Args:
-        experiment: the experiment.
-        options: the folder, the device, the precision.
-        seeds: those that are not done.
-    """
-    train = partial(_train_seeds, experiment, options, seeds)
-    return Task(experiment.name, experiment.folder(options.out), train)
-
-
-def _train_seeds(
+def train_seeds(
     experiment: Experiment,
     options: ReproduceOptions,
     seeds: Sequence[int],
     folder: Path,
     progress: ProgressCallback,
 ) -> list[Run]:
+    """Train seeds of an experiment together, or resume them.
+
+    Args:
+        experiment: the experiment.
+        options: the device, the precision.
+        seeds: those that are not done.
+        folder: the experiment's.
+        progress: as for `fit`.
+    """
+
     def train(seeds: Sequence[int]) -> list[Run]:
         return fit(
             experiment.problem,
@@ -97,42 +93,28 @@ def _train_seeds(
         except DivergedError:  # of one seed, which stops the stack it is in
             if len(seeds) == 1:
                 raise
-            runs = _train_one_by_one(train, seeds)
-        _remove_leftovers(folder, [folder / f"seed-{seed}" for seed in experiment.seeds])
+            # one after the other, so that one that diverges does not stop the others
+            runs, failures = [], []
+            for seed in seeds:
+                try:
+                    runs += train([seed])
+                except DivergedError as error:
+                    failures.append(f"seed {seed}: {error}")
+            if failures:
+                raise DivergedError("; ".join(failures)) from None
+        clean_up(folder, experiment.seeds)
     return runs
 
 
-def clean_up(experiment: Experiment, options: ReproduceOptions) -> None:
-    """Remove what a killed process left of a finished experiment; its folder may be read-only."""
-    folder, runs = experiment.folder(options.out), list(experiment.runs(options.out).values())
-    with suppress(RunError), lock_folder(folder):
-        _remove_leftovers(folder, runs)
-
-
-def _remove_leftovers(folder: Path, runs: Sequence[Path]) -> None:
+def clean_up(folder: Path, seeds: Sequence[int]) -> None:
     """Remove temporary files and all checkpoints, which may be hundreds and are not needed."""
     remove_leftovers(folder)
-    for run in runs:
+    for run in (folder / f"seed-{seed}" for seed in seeds):
         # a read-only folder is left as it is: leftovers harm nobody
         shutil.rmtree(run / "checkpoint", ignore_errors=True)
         if next(run.glob(".*"), None) is not None:
             with suppress(RunError), lock_folder(run):
                 clean_run_folder(run)
-
-
-def _train_one_by_one(
-    train: Callable[[Sequence[int]], list[Run]], seeds: Sequence[int]
-) -> list[Run]:
-    """Train seeds one after the other, so that one that diverges does not stop the others."""
-    runs, failures = [], []
-    for seed in seeds:
-        try:
-            runs += train([seed])
-        except DivergedError as error:
-            failures.append(f"seed {seed}: {error}")
-    if failures:
-        raise DivergedError("; ".join(failures))
-    return runs
 
 
 @contextmanager
@@ -244,7 +226,13 @@ def find_finished_seeds(
         if record is None:
             continue
         # images are composed from a seed: other source files give other images without notice
-        checksum, key = (record.get("about") or {}).get("sha256"), _images_key(record)
+        checksum = (record.get("about") or {}).get("sha256")
+        problem = record["problem"] or {"name": None, "settings": {}}  # one that was built by hand
+        # settings such as the rule of composing them
+        relevant = sorted(
+            (k, value) for k, value in problem["settings"].items() if k not in ("protocol", "data")
+        )
+        key = json.dumps([problem["name"], relevant])
         if checksum is not None and images.setdefault(key, checksum) != checksum:
             raise _refuse(folder, [f"images: sha256 {checksum} there, {images[key]} elsewhere"])
         done.append(seed)
@@ -274,14 +262,6 @@ def read_finished_runs(
         except (RunError, DataError) as error:
             problem = str(error)
     return runs, problem
-
-
-def _images_key(record: Record) -> str:
-    """Return what a problem's images depend on: its name and settings such as their rule."""
-    problem = record["problem"] or {"name": None, "settings": {}}  # one that was built by hand
-    settings = problem["settings"].items()
-    relevant = sorted((key, value) for key, value in settings if key not in ("protocol", "data"))
-    return json.dumps([problem["name"], relevant])
 
 
 def read_finished(

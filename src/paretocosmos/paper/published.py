@@ -55,18 +55,6 @@ def get_paper_tasks(problem: str, method: str) -> Sequence[float] | None:
     return None
 
 
-def get_authors_result(problem: str) -> float | None:
-    """Return the hypervolume that the authors' code of COSMOS gave when it was run again.
-
-    On pairs of images it is that of the rule ``"text"``, with seed 1; `None` where it was not run.
-
-    >>> get_authors_result("multi_mnist")
-    2.8125
-    """
-    hypervolume: float | None = get_published()["authors_code"]["cosmos"].get(problem)
-    return hypervolume
-
-
 def is_face_problem(problem: str) -> bool:
     """Return True for the problems of the paper's table of CelebA."""
     return problem in get_published()["table_celeba"]["problems"]

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from paretocosmos.errors import (
     UntrustedError,
     cannot_use,
 )
-from paretocosmos.io.files import remove_leftovers, user_path, write_json
+from paretocosmos.io.files import lock_folder, remove_leftovers, user_path, write_json
 from paretocosmos.io.schema import CELL
 from paretocosmos.io.trust import check_trust
 from paretocosmos.paper.experiment import (
@@ -24,8 +25,8 @@ from paretocosmos.paper.experiment import (
     clean_up,
     find_finished_seeds,
     get_seconds,
-    make_task,
     read_saved_status,
+    train_seeds,
     volume_name,
 )
 from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
@@ -176,8 +177,12 @@ class Reproduction:
             status, progress=None, seconds=status.seconds + seconds, share=status.share + share
         )
         self.statuses[status.experiment.name] = now
+        keys = ("problem", "protocol", "method", "settings", "error", "seconds", "share")
+        content = {key: value for key, value in now.to_dict().items() if key in keys}
+        folder = now.experiment.folder(self.out)
         with suppress(OSError):  # where nothing can be written, the experiment has failed for it
-            _save_status(now, self.out)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_json(folder / CELL, content | {"rehearsal": now.experiment.epochs})
 
     def to_dict(self) -> dict[str, Any]:
         """Return every experiment and the total times, as `reproduce --json` prints them."""
@@ -217,15 +222,6 @@ def _add_results(status: ExperimentStatus, out: Path) -> ExperimentStatus:
     spent = {phase: sum(get_seconds(record, phase) for record in done.values()) for phase in PHASES}
     mean = fmean(reached) if reached else None
     return replace(status, seeds_done=tuple(done), hypervolume=mean, seconds_in=spent)
-
-
-def _save_status(status: ExperimentStatus, out: Path) -> None:
-    """Write to the experiment's folder its settings, its times and its error."""
-    folder = status.experiment.folder(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    keys = ("problem", "protocol", "method", "settings", "error", "seconds", "share")
-    content = {key: value for key, value in status.to_dict().items() if key in keys}
-    write_json(folder / CELL, content | {"rehearsal": status.experiment.epochs})
 
 
 def reproduce(
@@ -297,7 +293,10 @@ def reproduce(
         experiment = reproduction.statuses[name].experiment
         # a worker may have had other settings, or images from other files, than this process
         if isinstance(news, Outcome) and news.error is None:
-            news = _confirm_outcome(experiment, news, options, images)
+            try:
+                find_finished_seeds(experiment, options, images)
+            except ParetoCosmosError as error:
+                news = replace(news, **describe_failure(error))
         reproduction.update(experiment, news)
         if isinstance(news, Outcome):
             reproduction.save()
@@ -335,7 +334,7 @@ def _find_tasks(
     """Enter the state of all experiments; return those to train as tasks."""
     tasks: list[Task] = []
     for experiment in reproduction.recipe.experiments:
-        selected = experiment.name in asked
+        selected, folder = experiment.name in asked, experiment.folder(options.out)
         try:
             missing = set(experiment.seeds) - set(
                 find_finished_seeds(experiment, options, images, asked=selected)
@@ -346,18 +345,10 @@ def _find_tasks(
         reproduction.enter(experiment, "waiting" if missing else "done", asked=selected)
         if missing and selected:
             seeds = [seed for seed in experiment.seeds if seed in missing]
-            tasks.append(make_task(experiment, options, seeds))
+            train = partial(train_seeds, experiment, options, seeds)
+            tasks.append(Task(experiment.name, folder, train))
         elif selected:
-            clean_up(experiment, options)
+            # of what a killed process left; the folder may be read-only
+            with suppress(RunError), lock_folder(folder):
+                clean_up(folder, experiment.seeds)
     return tasks
-
-
-def _confirm_outcome(
-    experiment: Experiment, outcome: Outcome, options: ReproduceOptions, images: dict[str, str]
-) -> Outcome:
-    """Turn a success into a failure if the runs on the disk are not what was asked for."""
-    try:
-        find_finished_seeds(experiment, options, images)
-    except ParetoCosmosError as error:
-        return replace(outcome, **describe_failure(error))
-    return outcome

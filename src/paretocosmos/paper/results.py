@@ -5,7 +5,7 @@
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from paretocosmos.errors import RunError
+from paretocosmos.io.files import read_json
 from paretocosmos.paper.published import format_settings, problem_title
 
 FORMAT = 2
@@ -229,7 +230,7 @@ class RecipeResult:
         return sum(experiment.total_seconds[phase] for experiment in self.done)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON value, which `from_dict` reads."""
+        """Return the content of a JSON file, which `read` reads."""
         content = asdict(self)
         # an experiment without a run has no numbers to write
         cells = [
@@ -242,13 +243,15 @@ class RecipeResult:
         return {"format": FORMAT, **content, "cells": cells}
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any], file: Path) -> "RecipeResult":
-        """Return the results that a JSON value holds.
-
-        Args:
-            content: of the file.
-            file: its name in an error.
-        """
+    def read(cls, file: Path) -> "RecipeResult":
+        """Read results from a file with what `to_dict` returned."""
+        content = read_json(file)
+        # another format would fail with a sentence that helps nobody
+        if content.get("format") != FORMAT:
+            raise RunError(
+                f"`{file}` was not written by this version of `paretocosmos report` (its `format` "
+                f"is not {FORMAT}): write it again from the run folders"
+            )
         fields = {**content, "experiments": content.get("cells")}
         try:
             return TypeAdapter(cls).validate_python(fields)

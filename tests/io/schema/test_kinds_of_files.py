@@ -22,7 +22,8 @@ from paretocosmos.errors import (
     RunError,
 )
 from paretocosmos.io.formatting import sanitize
-from paretocosmos.paper import SavedStatus, parse_recipe, read_saved_status
+from paretocosmos.paper.experiment import SavedStatus, read_saved_status
+from paretocosmos.paper.recipe import parse_recipe
 from paretocosmos.pareto import Front
 from paretocosmos.problems.tables import Table
 from paretocosmos.runs.schema import check_record

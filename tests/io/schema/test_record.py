@@ -17,7 +17,8 @@ from paretocosmos.cli.train import summarize_run
 from paretocosmos.errors import ParetoCosmosError, RunError
 from paretocosmos.explorer import build_page_model
 from paretocosmos.explorer.serialize import serialize_page, to_json
-from paretocosmos.paper import Experiment, read_finished
+from paretocosmos.paper.experiment import read_finished
+from paretocosmos.paper.recipe import Experiment
 
 
 @pytest.mark.system

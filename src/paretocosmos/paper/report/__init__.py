@@ -11,15 +11,16 @@ from urllib.parse import quote
 from paretocosmos.errors import MissingExtraError, cannot_use
 from paretocosmos.io.files import write_bytes, write_json
 from paretocosmos.paper.report.figures import Picture, list_pictures
-from paretocosmos.paper.report.formatting import (
+from paretocosmos.paper.report.page import render_page, render_report
+from paretocosmos.paper.report.tables import (
+    Footnotes,
+    describe_progress,
     format_difference,
     format_duration,
     format_printed,
     format_ratio,
     format_spread,
 )
-from paretocosmos.paper.report.page import render_page, render_report
-from paretocosmos.paper.report.tables import Footnotes, describe_progress
 from paretocosmos.paper.report.verdict import summarize_claim
 from paretocosmos.paper.results import RecipeResult
 from paretocosmos.plotting import save_figure

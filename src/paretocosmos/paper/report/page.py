@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import jinja2
 from markdown_it import MarkdownIt
@@ -17,7 +16,7 @@ from markupsafe import Markup
 
 from paretocosmos.io import palette
 from paretocosmos.paper.published import device_title, method_title
-from paretocosmos.paper.report import formatting, tables
+from paretocosmos.paper.report import tables
 from paretocosmos.paper.report.figures import Picture
 from paretocosmos.paper.report.verdict import arrange_verdict, summarize_claim
 from paretocosmos.paper.results import RecipeResult, title_benchmark
@@ -56,14 +55,19 @@ def render_report(
         }
         for result in results
     ]
-    return render_template(
-        "report.md.jinja",
-        title=title,
-        verdict=arrange_verdict(results),
-        opening=opening,
-        sections=sections,
-        folder=folder,
+    text = (
+        _create_environment()
+        .get_template("report.md.jinja")
+        .render(
+            title=title,
+            verdict=arrange_verdict(results),
+            opening=opening,
+            sections=sections,
+            folder=folder,
+        )
     )
+    # parts of a template that are left out leave their blank lines
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
 
 
 def format_epochs(result: RecipeResult) -> str:
@@ -71,15 +75,9 @@ def format_epochs(result: RecipeResult) -> str:
     return f"{result.rehearsal} epoch{'s' * (result.rehearsal != 1)}"
 
 
-def render_template(name: str, **context: Any) -> str:
-    """Render a template of Markdown, in which every expression is escaped."""
-    text = _create_environment().get_template(name).render(**context)
-    # parts of a template that are left out leave their blank lines
-    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
-
-
 @cache
 def _create_environment() -> jinja2.Environment:
+    """Create what templates of Markdown are rendered in: every expression is escaped."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER),
         trim_blocks=True,
@@ -90,19 +88,20 @@ def _create_environment() -> jinja2.Environment:
         autoescape=True,
         finalize=escape_markdown,
     )
-    # `format_spread` becomes the filter `spread`, and so on
     environment.filters |= {
-        name.removeprefix("format_"): function
-        for name, function in vars(formatting).items()
-        if name.startswith("format_")
-    }
-    environment.filters |= {
+        "difference": tables.format_difference,
+        "duration": tables.format_duration,
+        "printed": tables.format_printed,
+        "rate": tables.format_rate,
+        "ratio": tables.format_ratio,
+        "spread": tables.format_spread,
+        "thousands": tables.format_thousands,
         # `Markup`, so that what is in backticks is not escaped
         "code": lambda name: Markup(f"`{name}`"),
         "mark_in": lambda sentence, notes: notes.mark(sentence),
     }
     environment.globals |= {
-        "NONE": formatting.NONE,
+        "NONE": tables.NONE,
         "format_epochs": format_epochs,
         "method_title": method_title,
         "summarize_claim": summarize_claim,
@@ -147,7 +146,7 @@ def _list_notes(result: RecipeResult) -> Iterator[str]:
         scope = "all experiments" if len(names) == total else ", ".join(names)
         yield f"Missing: seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))} of {scope}."
     phases = ("training", "preparing", "evaluating")
-    times = (f"{formatting.format_duration(result.sum_seconds(p))} {p}" for p in phases)
+    times = (f"{tables.format_duration(result.sum_seconds(p))} {p}" for p in phases)
     yield f"Time: {', '.join(times)}."
 
     def distinct(key: str) -> str:

@@ -5,15 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from paretocosmos.paper.published import method_title, problem_title
-from paretocosmos.paper.report.formatting import (
+from paretocosmos.paper.report.tables import (
     NONE,
+    Footnotes,
+    explain_difference,
     format_difference,
     format_printed,
     format_spread,
-)
-from paretocosmos.paper.report.tables import (
-    Footnotes,
-    explain_difference,
     list_benchmarks,
     sort_methods,
 )

@@ -456,11 +456,7 @@ def _interrupt_at(patch: pytest.MonkeyPatch, number: int) -> None:
 
 @pytest.mark.system
 @pytest.mark.parametrize(
-    ("out", "says"),
-    [
-        (("--out", "run"), "continue with --out run --resume"),
-        ((), "start again"),
-    ],
+    ("out", "says"), [(("--out", "run"), "continue with --out run --resume"), ((), "start again")]
 )
 def test_ctrl_c_in_the_first_epoch(
     cli: Call, undrawn: None, monkeypatch: pytest.MonkeyPatch, out: tuple[str, ...], says: str
@@ -506,10 +502,7 @@ def test_a_refusal_of_the_real_command(tmp_path: Path) -> None:
     [
         (("--epochs", "1", "--set", "epochs=2"), "`epochs` is set twice"),
         (("--penalty", "1", "--set", "penalty=2"), "`penalty` is set twice"),
-        (
-            ("--set", f"hidden={','.join(['8'] * 101)}"),
-            "100 layers, found 101",
-        ),
+        (("--set", f"hidden={','.join(['8'] * 101)}"), "100 layers, found 101"),
         (("--set", "hidden=2000000"), "`hidden` must be at least 1 and at most 65,536"),
         (("--set", "hidden=20000,20000"), "at most 268,435,456 weights between its layers"),
         (("--method", "x" * 5000), "unknown method `xxx"),

@@ -127,10 +127,7 @@ def test_a_threshold_is_printed_and_in_the_code(cli: Call, finished: Path) -> No
         (["--max", "tpr_gap=1", "--max", "tpr_gap=2"], "--max has `tpr_gap` twice"),
         (["--weights", "a,b"], "numbers such as 0.3,0.7, found `a,b`"),
         (["--max", "tpr_gap=-0.5"], "at the threshold 0.5, the closest has `tpr_gap` 0."),
-        (
-            ["--max", "tpr_gap=0.0001", "--confidence", "0.9", "--allow-constant"],
-            "positives in `",
-        ),
+        (["--max", "tpr_gap=0.0001", "--confidence", "0.9", "--allow-constant"], "positives in `"),
     ],
 )
 def test_bad_input_is_one_sentence(

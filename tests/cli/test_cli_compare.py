@@ -90,10 +90,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "method": (("toy_convex", "--methods", "cosmos,lineer"), "did you mean `linear`"),
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
     "not of all": (("toy_convex", "--set", "penalty=2"), "linear: unknown setting `penalty`"),
-    "seed and seeds": (
-        ("toy_convex", "--seed", "2", "--seeds", "1,3"),
-        "exclude each other",
-    ),
+    "seed and seeds": (("toy_convex", "--seed", "2", "--seeds", "1,3"), "exclude each other"),
     "parent": (("toy_convex", "--methods", "mgda", "--out", "/dev/null/x"), "another `out`.*--out"),
 }
 

@@ -41,13 +41,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     people(600).to_csv(folder / "people.csv", index=False)
     settings = {"target": "income", "positive": "high", "sensitive": "sex"}
-    fit(
-        str(folder / "people.csv"),
-        epochs=2,
-        settings=settings,
-        out=folder / "run",
-        device="cpu",
-    )
+    fit(str(folder / "people.csv"), epochs=2, settings=settings, out=folder / "run", device="cpu")
     return folder / "run"
 
 

@@ -32,9 +32,7 @@ def test_one_recipe_is_written_and_told(cli: Call) -> None:
     assert "COSMOS is not outperformed" in lines[2]
     assert lines[-2] == f"report  {OUT / 'report' / 'report.html'}"
     assert lines[-1].startswith("next  paretocosmos ")
-    assert files(OUT / "report") == {
-        *("report.md", "report.html", "figures", "table_1_small.json"),
-    }
+    assert files(OUT / "report") == {*("report.md", "report.html", "figures", "table_1_small.json")}
     assert files(OUT / "report" / "figures") == {"table_1_small.png", "table_1_small.pdf"}
 
 

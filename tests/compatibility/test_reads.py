@@ -66,11 +66,7 @@ def test_a_training_goes_on(name: str, tmp_path: Path) -> None:
     shutil.copytree(FOLDER / "begun" / name, out)
     epochs: list[int] = []
     runs = train(
-        BEGUN[name],
-        out,
-        epochs=4,
-        resume=True,
-        progress=lambda at: epochs.append(at.epoch),
+        BEGUN[name], out, epochs=4, resume=True, progress=lambda at: epochs.append(at.epoch)
     )
     assert epochs == [3, 4]
     # the front alone may be that of an epoch before

@@ -212,10 +212,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "unknown method": ({"method": "phn-ls"}, "`phn-ls`.*`phn_ls`"),
     "all methods": ({"method": "xyz"}, "known: cosmos, epo, linear, .*phn_epo, phn_ls"),
     "normalisation": ({"method": "mgda", "settings": {"normalisation": "l3"}}, LIKE),
-    "networks": (
-        {"method": "pareto_mtl", "settings": {"networks": 0}},
-        "`networks`.*found 0",
-    ),
+    "networks": ({"method": "pareto_mtl", "settings": {"networks": 0}}, "`networks`.*found 0"),
     "another's setting": (
         {"method": "mgda", "settings": {"penalty": 1}},
         "unknown setting `penalty`",

@@ -231,10 +231,7 @@ def test_a_configuration_is_plain_json_whatever_it_holds() -> None:
 def test_another_seed_is_the_same_plan_with_other_weights() -> None:
     plan = plan_of(settings={"hidden": "5"})
     for seed in (1, 2, 7):
-        other, alone = (
-            plan.for_seed(seed),
-            plan_of(settings={"hidden": "5"}, seed=seed),
-        )
+        other, alone = (plan.for_seed(seed), plan_of(settings={"hidden": "5"}, seed=seed))
         assert other.configuration == alone.configuration
         assert other.problem is plan.problem
         assert other.model is not plan.model
@@ -254,10 +251,7 @@ def test_a_network_handed_over_is_the_same_for_every_seed() -> None:
         torch.equal(a, b) for a, b in zip(model.parameters(), other.model.parameters(), strict=True)
     )
     backbone = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
-    plans = (
-        plan_of(backbone=backbone),
-        plan_of(backbone=backbone, seed=2),
-    )
+    plans = (plan_of(backbone=backbone), plan_of(backbone=backbone, seed=2))
     found, expected = plans[0].for_seed(2).model.state_dict(), plans[1].model.state_dict()
     assert all(torch.equal(found[name], value) for name, value in expected.items())
 
@@ -332,10 +326,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "alpha": ({"settings": {"alpha": "0"}}, "`alpha` must be positive"),
     "alpha's length": ({"settings": {"alpha": "1,2,3"}}, "here 2; found 3"),
-    "penalty": (
-        {"method": "cosmos", "settings": {"penalty": "-1"}},
-        "`penalty`.*at least 0",
-    ),
+    "penalty": ({"method": "cosmos", "settings": {"penalty": "-1"}}, "`penalty`.*at least 0"),
     "penalty nan": (
         {"method": "cosmos", "settings": {"penalty": "nan"}},
         "`penalty`.*at least 0.*nan",
@@ -411,11 +402,7 @@ def test_it_is_refused_before_any_folder_exists(
 
 @pytest.mark.parametrize(
     "given",
-    [
-        {"method": Uniform()},
-        {"backbone": Joined()},
-        {"conditioning": f"{__name__}:Heir"},
-    ],
+    [{"method": Uniform()}, {"backbone": Joined()}, {"conditioning": f"{__name__}:Heir"}],
     ids=lambda given: next(iter(given)),
 )
 def test_code_of_ones_own_is_not_traced_unasked(given: dict[str, Any]) -> None:

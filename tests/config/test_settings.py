@@ -123,8 +123,7 @@ PAPER = {
 
 
 @pytest.mark.parametrize(
-    ("problem", "alpha"),
-    [("adult", 0.5), ("compas", 0.5), ("default_credit", [0.1, 0.5])],
+    ("problem", "alpha"), [("adult", 0.5), ("compas", 0.5), ("default_credit", [0.1, 0.5])]
 )
 def test_the_papers_settings(problem: str, alpha: object) -> None:
     fair = PAPER | {"fairness": "deo"}

@@ -10,12 +10,7 @@ import pytest
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from tests.estimators.conftest import People
 
-from paretocosmos.errors import (
-    ConfigurationError,
-    DataError,
-    DivergedError,
-    ParetoCosmosError,
-)
+from paretocosmos.errors import ConfigurationError, DataError, DivergedError, ParetoCosmosError
 from paretocosmos.estimators import ParetoClassifier, ParetoRegressor
 
 DRAW = np.random.default_rng(0)

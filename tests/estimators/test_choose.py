@@ -37,9 +37,7 @@ def test_bounds_are_kept_on_the_rows_it_was_fitted_with(
         chosen = fair.choose(max={"tpr_gap": float(bound)})
         # of training and validation rows, each counted once
         counted = equal_opportunity_difference(
-            people.rich == "yes",
-            chosen.predict(people.x) == "yes",
-            sensitive_features=people.sex,
+            people.rich == "yes", chosen.predict(people.x) == "yes", sensitive_features=people.sex
         )
         assert counted <= bound + 1e-3
         (check,) = chosen.bounds_

@@ -228,9 +228,7 @@ def test_a_ray_for_each_row_is_that_ray(fair: ParetoClassifier, people: People) 
         )
 
 
-def test_equal_weights_are_the_default_and_a_preference_takes_their_place(
-    people: People,
-) -> None:
+def test_equal_weights_are_the_default_and_a_preference_takes_their_place(people: People) -> None:
     plain, other = (
         ParetoClassifier(random_state=0, epochs=10, preference=preference).fit(
             people.x, people.rich, sensitive=people.sex

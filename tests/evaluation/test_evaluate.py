@@ -136,11 +136,7 @@ def test_a_plain_module_gives_the_same_front(model: Concat, paper: TabularProble
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("chunk", [1, 100, 25 * 599, 10**9])
 def test_chunks_do_not_matter(
-    model: Concat,
-    clean: TabularProblem,
-    monkeypatch: pytest.MonkeyPatch,
-    chunk: int,
-    plain: bool,
+    model: Concat, clean: TabularProblem, monkeypatch: pytest.MonkeyPatch, chunk: int, plain: bool
 ) -> None:
     network = Plain(model) if plain else model
     expected = evaluate(network, clean)

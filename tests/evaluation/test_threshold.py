@@ -16,12 +16,7 @@ from torch import Tensor, nn
 
 from paretocosmos import Run, TabularProblem, evaluate, fit, load_problem
 from paretocosmos.errors import ConfigurationError, FrontWarning, InfeasibleError
-from paretocosmos.evaluation import (
-    at_threshold,
-    choose_point,
-    evaluate_choice,
-    takes_threshold,
-)
+from paretocosmos.evaluation import at_threshold, choose_point, evaluate_choice, takes_threshold
 from paretocosmos.pareto import Criteria
 from paretocosmos.problems import Split
 from paretocosmos.types import Batch

@@ -120,8 +120,7 @@ def test_many_groups_with_long_names_are_two_in_the_headline(
     share = np.linspace(0.1, 0.7, 7)[:, None, None] + np.zeros((7, 25, 3))
     runs = [
         dataclasses.replace(
-            view.runs[0],
-            answers=dataclasses.replace(answers, shares={"val": share, "test": share}),
+            view.runs[0], answers=dataclasses.replace(answers, shares={"val": share, "test": share})
         )
     ]
     shown = show(dataclasses.replace(view, runs=runs, words=words), width=390, height=844)

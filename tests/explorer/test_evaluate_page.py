@@ -8,12 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from fairlearn.metrics import (
-    MetricFrame,
-    false_positive_rate,
-    selection_rate,
-    true_positive_rate,
-)
+from fairlearn.metrics import MetricFrame, false_positive_rate, selection_rate, true_positive_rate
 from PIL import Image
 from sklearn.metrics import zero_one_loss
 

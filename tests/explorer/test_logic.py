@@ -70,12 +70,7 @@ def raw(front: Front) -> dict[str, Any]:
     }
     rate = front.metrics.get("positive_rate", np.full(len(front), 0.5))
     constant = [int(one in (0, 1)) for one in rate]
-    return {
-        "names": front.names,
-        "rays": content["rays"],
-        "columns": columns,
-        "constant": constant,
-    }
+    return {"names": front.names, "rays": content["rays"], "columns": columns, "constant": constant}
 
 
 def random_case(seed: int) -> tuple[Front, dict[str, Any]]:

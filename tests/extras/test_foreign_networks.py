@@ -104,7 +104,7 @@ FOREIGN: dict[str, Callable[[], Foreign]] = {
     "torchvision efficientnet_b0": lambda: _torchvision("efficientnet_b0"),
 }
 LAYERS = {  # where a ray can enter beside what token ids became
-    "distilbert": "distilbert.transformer.layer.0.attention.q_lin",
+    "distilbert": "distilbert.transformer.layer.0.attention.q_lin"
 }
 EVERY = pytest.mark.parametrize("how", ["input", "film", "moved"])
 NAMES = pytest.mark.parametrize("name", FOREIGN)

@@ -112,8 +112,7 @@ def _best_accuracy(gap: str, counts: np.ndarray, bound: float) -> float:
 @pytest.mark.system
 @pytest.mark.parametrize("groups", [2, 3])
 @pytest.mark.parametrize(
-    "gap",
-    ["demographic_parity", "tpr_gap", "fpr_gap", "equalized_odds", "selection_and_tpr_gap"],
+    "gap", ["demographic_parity", "tpr_gap", "fpr_gap", "equalized_odds", "selection_and_tpr_gap"]
 )
 def test_its_decisions_are_the_best_that_have_the_gap(gap: str, groups: int) -> None:
     model, problem, counts = _world(gap, groups)

@@ -19,12 +19,7 @@ NAMES = ("a", "b")
 
 @pytest.mark.parametrize(
     "given",
-    [
-        Batch(X, {"a": A, "b": B}),
-        (X, {"a": A, "b": B}),
-        [X, A, B],
-        (X, A, B),
-    ],
+    [Batch(X, {"a": A, "b": B}), (X, {"a": A, "b": B}), [X, A, B], (X, A, B)],
     ids=["batch", "mapping", "list", "tuple"],
 )
 def test_inputs_and_targets(given: Any) -> None:

@@ -62,11 +62,7 @@ def test_a_pipe_sees_nothing_of_a_training(
 
 @pytest.mark.parametrize("progress", [True, False])
 def test_a_terminal_sees_the_bar_and_the_page(
-    terminal: None,
-    pages: None,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    progress: bool,
+    terminal: None, pages: None, capsys: pytest.CaptureFixture[str], tmp_path: Path, progress: bool
 ) -> None:
     run = fit("toy_convex", out=tmp_path / "run", progress=progress, **SMALL)
     shown = _plain(capsys.readouterr().err)
@@ -76,10 +72,7 @@ def test_a_terminal_sees_the_bar_and_the_page(
 
 
 def test_a_notebook_sees_bars_notes_and_the_page(
-    notebook: list[dict[str, str]],
-    pages: None,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    notebook: list[dict[str, str]], pages: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")

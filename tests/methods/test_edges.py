@@ -27,11 +27,7 @@ def test_a_front_beyond_the_reference_is_judged_by_its_nearest_point() -> None:
 
 @pytest.mark.parametrize(
     ("values", "quality"),
-    [
-        ([[np.nan, 0.0], [2.5, 1.0]], -0.5),
-        ([[np.nan, 0.0]], -np.inf),
-        ([[np.inf, 0.0]], -np.inf),
-    ],
+    [([[np.nan, 0.0], [2.5, 1.0]], -0.5), ([[np.nan, 0.0]], -np.inf), ([[np.inf, 0.0]], -np.inf)],
 )
 def test_what_is_no_number_is_infinitely_far(values: list[list[float]], quality: float) -> None:
     with pytest.warns(FrontWarning):

@@ -169,13 +169,7 @@ def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_run_is_trained_and_read_again(tmp_path: Path) -> None:
-    run = fit(
-        "toy_convex",
-        method="torchjd:UPGrad",
-        epochs=2,
-        engine="eager",
-        out=tmp_path / "run",
-    )
+    run = fit("toy_convex", method="torchjd:UPGrad", epochs=2, engine="eager", out=tmp_path / "run")
     again = load_run(tmp_path / "run")  # without `trust`: the list is this package's
     assert again.front == run.front
     assert again.record["method"]["name"] == "torchjd:UPGrad"

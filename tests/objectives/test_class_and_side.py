@@ -6,9 +6,7 @@ from typing import Literal
 import numpy as np
 import pytest
 import torch
-from fairlearn.metrics import (
-    MetricFrame,
-)
+from fairlearn.metrics import MetricFrame
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import expectile
@@ -147,10 +145,7 @@ def test_a_group_that_is_not_there_is_left_out_of_a_batch_and_nan_in_the_score()
 
 def test_a_class_that_a_group_lacks_does_not_hide_the_gap_of_the_others() -> None:
     logits = torch.eye(3)[[0, 1, 0, 1, 2]]  # the second group's two of class 0: one is found
-    targets = {
-        "label": torch.tensor([0, 1, 0, 0, 2]),
-        "sensitive": torch.tensor([0, 0, 1, 1, 1]),
-    }
+    targets = {"label": torch.tensor([0, 1, 0, 0, 2]), "sensitive": torch.tensor([0, 0, 1, 1, 1])}
     assert TprGap().score(logits, targets) == 0.5
     assert math.isfinite(TprGap().loss(logits, targets).item())
     alone = {"label": torch.tensor([0, 0, 1, 1, 2]), "sensitive": torch.tensor([0, 0, 1, 1, 1])}

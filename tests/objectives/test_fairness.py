@@ -332,8 +332,7 @@ def test_an_absent_group_leaves_the_value_of_the_others(kind: type[GroupObjectiv
 
 
 @pytest.mark.parametrize(
-    ("lacking", "undefined"),
-    [(1, {TprGap, EqualizedOdds}), (0, {FprGap, EqualizedOdds})],
+    ("lacking", "undefined"), [(1, {TprGap, EqualizedOdds}), (0, {FprGap, EqualizedOdds})]
 )
 def test_the_score_is_nan_where_a_group_has_none_of_the_rows(
     lacking: int, undefined: set[type[RateObjective]]

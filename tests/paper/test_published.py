@@ -5,11 +5,7 @@ import re
 import pytest
 
 from paretocosmos import registry
-from paretocosmos.paper.published import (
-    get_paper_row,
-    get_paper_tasks,
-    get_published,
-)
+from paretocosmos.paper.published import get_paper_row, get_paper_tasks, get_published
 
 PROBLEMS = (
     "adult",

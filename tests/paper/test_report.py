@@ -109,7 +109,7 @@ def test_the_pictures_of_faces_are_of_pairs_and_of_three_tasks(tmp_path: Path) -
     pictures = list_pictures(collect_recipe("celeba_objectives", tmp_path))
     three = "front of COSMOS on CelebA, 3 tasks, one seed"
     assert [picture.caption for picture in pictures] == [
-        *("fronts on the test split, one seed", three),
+        *("fronts on the test split, one seed", three)
     ]
     pictures = list_pictures(collect_recipe("table_celeba", tmp_path))
     assert [picture.name for picture in pictures] == ["table_celeba"]
@@ -122,7 +122,7 @@ def test_table_1_has_the_paper_s_number_ours_and_the_difference(tmp_path: Path) 
         *("Adult", "COMPAS", "Default", "Multi-MNIST", "Multi-Fashion", "Fashion+MNIST"),
     )
     assert [row[0] for row in volumes.rows] == [
-        *("Single Task, ideal point", "PHN-EPO", "PHN-LS", "ParetoMTL", "COSMOS"),
+        *("Single Task, ideal point", "PHN-EPO", "PHN-LS", "ParetoMTL", "COSMOS")
     ]
     cosmos = next(e for e in result.experiments if e.name == "adult-paper/cosmos")
     mean, std = cosmos.volume.mean, cosmos.volume.std

@@ -102,7 +102,7 @@ def test_an_ablation_keeps_protocols_and_other_settings_apart(tmp_path: Path) ->
     more = [Experiment("adult", "cosmos", "paper", own | {"batch_size": 64}) for own in grid]
     content = collect_experiments("ablation", cells[:4] + more, tmp_path)
     assert titles(draw_only_picture(content))[::2] == [
-        *("Adult, COSMOS, α 0.1", "Adult, COSMOS, batch size 64, α 0.1"),
+        *("Adult, COSMOS, α 0.1", "Adult, COSMOS, batch size 64, α 0.1")
     ]
     (table,) = read_section(content).tables
     assert len(table.rows) == 4

@@ -131,7 +131,7 @@ def test_a_report_begins_with_it(tmp_path: Path) -> None:
     markdown = render_report([collect_results(recipe, tmp_path)], opening="What this is.")
     titles = ["The verdict", "Table 1's pairs of images on a harder draw"]
     assert re.findall(r"^(?:## (.*)|What this is\.)$", markdown, re.MULTILINE) == [
-        *(titles[0], "", titles[1]),
+        *(titles[0], "", titles[1])
     ]
     page = render_page(markdown, {})
     headings = re.findall(r'<h2 id="(.+?)">(.+?)</h2>', page)

@@ -207,9 +207,7 @@ def test_single_task_networks_outside_the_reference_have_an_ideal_point_inside()
 
 
 @pytest.mark.parametrize("values", [[[0.0, 2.0]], [[3.0, 3.0]], [[float("nan"), 0.0]]])
-def test_an_ideal_point_outside_the_reference_is_zero_in_silence(
-    values: list[list[float]],
-) -> None:
+def test_an_ideal_point_outside_the_reference_is_zero_in_silence(values: list[list[float]]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ideal_hypervolume(make_front(values)) == 0

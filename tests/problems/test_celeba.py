@@ -17,11 +17,7 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 from torch import Tensor
 
 from paretocosmos.config import get_paper_settings
-from paretocosmos.errors import (
-    ConfigurationError,
-    DataError,
-    MissingExtraError,
-)
+from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.problems import SPLITS, load_problem
 from paretocosmos.problems.images import ATTRIBUTES, ImageProblem, decode_picture, load_pictures
 

@@ -225,14 +225,8 @@ class TestRefusals:
             ({"rich": list("abca") * 100}, r"3 values \(`a`, `b`, `c`\): name"),
             ({"rich": [None, "a", "b", "b"] * 100}, "`rich` .*100 missing of 400"),
             ({"sex": "f"}, "`sex` .*two groups, .*only `f`"),
-            (
-                {"sex": [None, "a", "b", "b"] * 100},
-                "`sex` .*100 missing.*leave",
-            ),
-            (
-                {"sex": np.linspace(0, 1, 400)},
-                "50 groups, found 400: .*`sex:4`.*`sex:30/60`",
-            ),
+            ({"sex": [None, "a", "b", "b"] * 100}, "`sex` .*100 missing.*leave"),
+            ({"sex": np.linspace(0, 1, 400)}, "50 groups, found 400: .*`sex:4`.*`sex:30/60`"),
         ],
     )
     def test_data(self, change: dict[str, Any], sentence: str) -> None:

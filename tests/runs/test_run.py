@@ -198,10 +198,7 @@ def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(tmp_path: Path) -> 
         "run.json",
     ]
     # a little more: the numbers of another run need not have as many digits
-    with (
-        files_at_most(sizes[0] + 100),
-        pytest.raises(RunError, match="saved before is intact"),
-    ):
+    with files_at_most(sizes[0] + 100), pytest.raises(RunError, match="saved before is intact"):
         _go(cut, resume=True)  # still full
     _go(cut, resume=True)
     assert results(cut) == results(whole)

@@ -66,20 +66,14 @@ def test_a_vulnerability_fails(script: ModuleType) -> None:
 @pytest.mark.parametrize("err", UNREACHABLE)
 def test_an_audit_that_could_not_run_says_so(script: ModuleType, err: str) -> None:
     status, said = script.audit(_auditor("", err, 1))
-    assert (status, said) == (
-        3,
-        "the audit could NOT run: the advisory service cannot be reached",
-    )
+    assert (status, said) == (3, "the audit could NOT run: the advisory service cannot be reached")
 
 
 def test_packages_that_were_skipped_were_not_audited(script: ModuleType) -> None:
     """As pip-audit does where a service answers that there is no such package."""
     skipped = {"name": "b", "skip_reason": "Dependency not found"}
     status, said = script.audit(_auditor(_found(_package("a"), skipped)))
-    assert (status, said) == (
-        3,
-        "the audit could NOT run: the advisory service does not know b",
-    )
+    assert (status, said) == (3, "the audit could NOT run: the advisory service does not know b")
     assert script.audit(_auditor(_found()))[0] == 3
 
 

@@ -58,11 +58,7 @@ def numbers_of(answers: list[Any]) -> list[list[float]]:
     return [one["outputs"].tolist() for one in answers]
 
 
-QUESTIONS = (
-    asked(1, 2, rays=[0.5]),
-    asked(3, rays=[0.25]),
-    asked(4, 8, 12, rays=[1, 0.5, 0.25]),
-)
+QUESTIONS = (asked(1, 2, rays=[0.5]), asked(3, rays=[0.25]), asked(4, 8, 12, rays=[1, 0.5, 0.25]))
 ANSWERS = [[0.5, 1.0], [0.75], [4.0, 4.0, 3.0]]
 
 

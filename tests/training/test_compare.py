@@ -62,12 +62,7 @@ def test_a_comparison_leaves_every_run_and_one_file(done: Comparison) -> None:
 
 def test_rows_say_how_many_points_and_networks(done: Comparison) -> None:
     found = {row["method"]: (row["points"], row["networks"]) for row in done.rows}
-    assert found == {
-        "cosmos": (25, 1),
-        "single_task": (2, 2),
-        "pareto_mtl": (5, 5),
-        "mgda": (1, 1),
-    }
+    assert found == {"cosmos": (25, 1), "single_task": (2, 2), "pareto_mtl": (5, 5), "mgda": (1, 1)}
     assert done.alone == ["single_task"]
 
 

@@ -79,10 +79,7 @@ class Constant(Problem):
 def _constant(kind: type[Squared] = Squared, **at: float) -> Constant:
     return Constant(
         name="constant",
-        objectives=(
-            Squared(name="first", target="first"),
-            kind(name="second", target="second"),
-        ),
+        objectives=(Squared(name="first", target="first"), kind(name="second", target="second")),
         reference=(400.0, 400.0),
         input_shape=(4,),
         outputs=2,

@@ -130,11 +130,7 @@ def test_workers_train_the_same(tmp_path: Path) -> None:
     for workers in (0, 2):
         folder = tmp_path / str(workers)
         compare(
-            "toy_convex",
-            ["linear", "uniform"],
-            out=folder / "compared",
-            workers=workers,
-            **SMALL,
+            "toy_convex", ["linear", "uniform"], out=folder / "compared", workers=workers, **SMALL
         )
         fit("toy_convex", seeds=[3, 4], out=folder / "seeds", workers=workers, **own)
     results = [path.relative_to(tmp_path / "0") for path in (tmp_path / "0").rglob("model.*")]

@@ -15,12 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.io.schema.odd import GONE, ODD, changed, kind_of, places
 
-from paretocosmos.errors import (
-    ConfigurationError,
-    DataError,
-    ParetoCosmosError,
-    RunError,
-)
+from paretocosmos.errors import ConfigurationError, DataError, ParetoCosmosError, RunError
 from paretocosmos.io.formatting import sanitize
 from paretocosmos.paper.experiment import SavedStatus, read_saved_status
 from paretocosmos.paper.recipe import parse_recipe

@@ -11,14 +11,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.nn.kernels.oracle import (
-    DEVICE,
-    close,
-    compare,
-    doubled,
-    leaves,
-    needs_triton,
-)
+from tests.nn.kernels.oracle import DEVICE, close, compare, doubled, leaves, needs_triton
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 

@@ -35,11 +35,7 @@ def group(tmp_path: Path) -> Iterator[None]:
 def test_messages_are_captured(
     group: None, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: dict[str, Any] = {
-        "method": method,
-        "settings": SETTINGS,
-        "precision": "fp64",
-    }
+    given: dict[str, Any] = {"method": method, "settings": SETTINGS, "precision": "fp64"}
     sent: list[str] = []
     for name, operator in (
         ("gather_rows", gather_rows),

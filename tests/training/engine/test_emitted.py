@@ -6,11 +6,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
 from paretocosmos.nn.conditioning import Hypernet, HypernetOutput
-from paretocosmos.training.engine import (
-    HypernetGradients,
-    HypernetWithFeatures,
-    LossGradients,
-)
+from paretocosmos.training.engine import HypernetGradients, HypernetWithFeatures, LossGradients
 
 SAMPLES, WIDTH = 12, 6
 

@@ -1,7 +1,7 @@
 """What tests train on or plan with: few images, a default plan, a network, a small disk."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -17,7 +17,7 @@ from paretocosmos.problems import SPLITS, Problem, load_problem
 from paretocosmos.problems.images import ImageProblem
 from paretocosmos.types import Batch, map_tensors
 
-__all__ = ["Joined", "few_digits", "files_at_most", "plan_of", "seen"]
+__all__ = ["Joined", "few_digits", "files_at_most", "plan_of", "seen", "watch"]
 
 
 @cache
@@ -79,3 +79,16 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> None:
     people = Console(stderr=True, force_terminal=True, force_interactive=True)
     monkeypatch.setattr(progress, "get_console", lambda: people)
     monkeypatch.setattr(progress, "_is_stdout_terminal", lambda: True)
+
+
+def watch(
+    patch: pytest.MonkeyPatch, owner: object, name: str, before: Callable[..., object]
+) -> None:
+    """Call `before` with the arguments of each call of `owner.name`, and then what it was."""
+    inside = getattr(owner, name)
+
+    def watched(*given: Any, **named: Any) -> Any:
+        before(*given, **named)
+        return inside(*given, **named)
+
+    patch.setattr(owner, name, watched)

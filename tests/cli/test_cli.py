@@ -1,5 +1,6 @@
 """The command line as a person meets it: what it prints, what it leaves, what it refuses."""
 
+import itertools
 import json
 import re
 import shutil
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.small import files_at_most
+from tests.small import files_at_most, watch
 
 import paretocosmos
 from paretocosmos import registry
@@ -443,15 +444,13 @@ def test_a_full_disk_at_any_time(cli: Call, pages: None, tmp_path: Path, finishe
 
 def _interrupt_at(patch: pytest.MonkeyPatch, number: int) -> None:
     """Press Ctrl-C when that epoch begins."""
-    inside, epochs = Trainer.train_epoch, []
+    epochs = itertools.count(1)
 
-    def epoch(self: Trainer, *, prepare: bool) -> None:
-        epochs.append(1)
-        if len(epochs) == number:
+    def interrupt(*_: object, **__: object) -> None:
+        if next(epochs) == number:
             signal.raise_signal(signal.SIGINT)
-        inside(self, prepare=prepare)
 
-    patch.setattr(Trainer, "train_epoch", epoch)
+    watch(patch, Trainer, "train_epoch", interrupt)
 
 
 @pytest.mark.system

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.small import plan_of
+from tests.small import plan_of, watch
 from torch import nn
 
 from paretocosmos import fit, registry
@@ -202,13 +202,11 @@ def _near(one: Run, two: Run) -> None:
 def _stacks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many networks each stack has, of every training to come."""
     sizes: list[int] = []
-    inside = Trainer.run
 
-    def watched(self: Trainer) -> list[Run]:
-        sizes.extend(stack.networks for stack in self.stacks)
-        return inside(self)
+    def note(trainer: Trainer) -> None:
+        sizes.extend(stack.networks for stack in trainer.stacks)
 
-    monkeypatch.setattr(Trainer, "run", watched)
+    watch(monkeypatch, Trainer, "run", note)
     return sizes
 
 

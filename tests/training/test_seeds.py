@@ -1,17 +1,18 @@
 """Several seeds at once against each alone: stacked, in turn, cut short, out of memory."""
 
 import dataclasses
+import itertools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from tests.resumed import results, stop_at
-from tests.small import Joined, few_digits
+from tests.small import Joined, few_digits, watch
 from torch import Tensor, nn
 
 from paretocosmos import fit
@@ -95,13 +96,7 @@ def _near(ones: list[Run], others: list[Run]) -> None:
 def _steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts optimiser steps, whichever engine takes them."""
     taken: list[int] = []
-    inside = Optimizer.update
-
-    def update(self: Any, gradients: Any) -> None:
-        taken.append(1)
-        inside(self, gradients)
-
-    monkeypatch.setattr(Optimizer, "update", update)
+    watch(monkeypatch, Optimizer, "update", lambda *_: taken.append(1))
     return taken
 
 
@@ -301,7 +296,7 @@ def test_one_seed_that_diverges_names_its_folder(
 # ---------------------------------------------------------------- out of memory
 
 
-def _full(*given: object) -> None:
+def _full() -> NoReturn:
     raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
 
@@ -309,15 +304,14 @@ def test_too_many_for_the_memory_are_trained_in_smaller_stacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: dict[str, Any] = {"seeds": (1, 2, 3, 4, 5), "precision": "fp64"}
-    whole, inside, tried = _go(tmp_path / "whole", **given), Trainer.run, []
+    whole, tried = _go(tmp_path / "whole", **given), []
 
-    def run(self: Trainer) -> list[Run]:
-        tried.append([seed_run.plan.seed for seed_run in self.seed_runs])
-        if len(self.seed_runs) > 2:
+    def note(trainer: Trainer) -> None:
+        tried.append([seed_run.plan.seed for seed_run in trainer.seed_runs])
+        if len(trainer.seed_runs) > 2:
             _full()
-        return inside(self)
 
-    monkeypatch.setattr(Trainer, "run", run)
+    watch(monkeypatch, Trainer, "run", note)
     runs = _go(tmp_path / "cut", **given)
     assert tried == [[1, 2, 3, 4, 5], [1, 2], [3, 4, 5], [3], [4, 5]]
     assert [run.record["seeds_together"] for run in runs] == [2, 2, 1, 2, 2]
@@ -327,17 +321,12 @@ def test_too_many_for_the_memory_are_trained_in_smaller_stacks(
 def test_a_single_network_too_large_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inside, left = Trainer.train_epoch, [3]
-
-    def epoch(self: Trainer, *, prepare: bool) -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            _full()
-        inside(self, prepare=prepare)
-
+    epochs = itertools.count(1)
     whole = _go(tmp_path / "whole", seeds=None)
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "train_epoch", epoch)
+        watch(
+            patch, Trainer, "train_epoch", lambda *_, **__: _full() if next(epochs) == 3 else None
+        )
         with pytest.raises(RunError, match=r"out of memory.*`batch_size`") as told:
             _go(tmp_path / "cut", seeds=None)
     assert f"`{tmp_path / 'cut'}`" in str(told.value)

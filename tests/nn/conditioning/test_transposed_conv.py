@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.small import watch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn.backbones import LeNet, Mlp
 from paretocosmos.nn.conditioning import TransposedConv, concat
-from paretocosmos.nn.kernels import map_term
 
 B, J = 6, 3
 SHAPE = (2, 20, 23)
@@ -141,16 +141,11 @@ def test_each_ray_is_the_textbooks_loop_over_rays(rays: int, count: int) -> None
 def test_a_sweep_convolves_the_images_once_and_a_batch_maps_each_ray_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, inside = _model(), map_term
+    model = _model()
     model(_images(), _rays(3))  # where the samples are is found once for each shape
     images: list[int] = []
     maps: list[int] = []
-
-    def counted(given: Tensor, weight: Tensor, size: tuple[int, int]) -> Tensor:
-        maps.append(len(given))
-        return inside(given, weight, size)
-
-    monkeypatch.setattr(concat, "map_term", counted)
+    watch(monkeypatch, concat, "map_term", lambda given, *_: maps.append(len(given)))
     layer = model.get_submodule("backbone.first.conv.layer")
     layer.register_forward_hook(lambda _module, given, _out: images.append(len(given[0])))
     model.each_ray(_images(), _rays(5))

@@ -9,7 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-__all__ = ["DEVICE", "INTERPRETED", "close", "compare", "doubled", "leaves", "needs_triton"]
+__all__ = [
+    *("DEVICE", "INTERPRETED", "check_capture", "check_gradients_at_once", "compare", "leaves"),
+    *("needs_cuda", "needs_triton"),
+]
 
 TRITON = importlib.util.find_spec("triton") is not None
 INTERPRETED = TRITON and os.environ.get("TRITON_INTERPRET") == "1"
@@ -18,6 +21,8 @@ needs_triton = pytest.mark.skipif(
     not (INTERPRETED or (TRITON and DEVICE == "cuda")),
     reason="needs Triton, and a CUDA device or TRITON_INTERPRET=1",
 )
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 def doubled(tensors: Sequence[Tensor | None]) -> list[Any]:
@@ -52,3 +57,39 @@ def compare(
         got, torch.autograd.grad(wanted, leaves(exact), grad.double()), strict=True
     ):
         close(one, other)
+
+
+def check_gradients_at_once(
+    function: Callable[..., Tensor],
+    reference: Callable[..., Tensor],
+    inputs: Sequence[Tensor | None],
+) -> None:
+    """One per loss, as a method that needs the Gram matrix asks: vmap over the backward."""
+    exact = doubled(inputs)
+    mine, wanted = function(*inputs), reference(*exact)
+    grads = torch.randn(3, *mine.shape, device=DEVICE)
+    got = torch.autograd.grad(mine, leaves(inputs), grads, is_grads_batched=True)
+    for i, grad in enumerate(grads.double()):
+        one = torch.autograd.grad(wanted, leaves(exact), grad, retain_graph=True)
+        for a, b in zip(got, one, strict=True):
+            close(a[i], b)
+
+
+def check_capture(function: Callable[..., Tensor], inputs: Sequence[Tensor | None]) -> None:
+    """A CUDA graph of values and gradients, replayed on other numbers, gives those."""
+
+    def step() -> tuple[Tensor, ...]:
+        return torch.autograd.grad(function(*inputs).square().sum(), leaves(inputs))
+
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    with torch.no_grad():
+        for tensor in leaves(inputs):
+            tensor.copy_(torch.randn_like(tensor))
+    graph.replay()
+    assert all(torch.equal(a, b) for a, b in zip(captured, step(), strict=True))

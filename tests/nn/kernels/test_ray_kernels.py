@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.nn.kernels.oracle import DEVICE, close, compare, doubled, leaves, needs_triton
+from tests.nn.kernels.oracle import (
+    DEVICE,
+    check_capture,
+    check_gradients_at_once,
+    compare,
+    leaves,
+    needs_cuda,
+    needs_triton,
+)
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -272,19 +280,12 @@ def test_can_be_recorded(seeds: int | None) -> None:
 @needs_triton
 @pytest.mark.parametrize("seeds", [None, 2])
 def test_several_gradients_at_once(seeds: int | None) -> None:
-    """One per loss, as a method that needs the Gram matrix asks: vmap over the backward."""
-    inputs = net_of(2, 3) if seeds is None else net_of(2, 3, seeds)
-    exact = doubled(inputs)
     functions = [both((14, 11)), both((14, 11), plain=True)]
     if seeds is not None:
         functions = [torch.vmap(function) for function in functions]
-    mine, wanted = functions[0](*inputs), functions[1](*exact)
-    grads = torch.randn(3, *mine.shape, device=DEVICE)
-    got = torch.autograd.grad(mine, leaves(inputs), grads, is_grads_batched=True)
-    for i, grad in enumerate(grads.double()):
-        one = torch.autograd.grad(wanted, leaves(exact), grad, retain_graph=True)
-        for a, b in zip(got, one, strict=True):
-            close(a[i], b)
+    check_gradients_at_once(
+        functions[0], functions[1], net_of(2, 3) if seeds is None else net_of(2, 3, seeds)
+    )
 
 
 @needs_triton
@@ -299,24 +300,7 @@ def test_operators_are_sound() -> None:
     torch.library.opcheck(map_term_op, (*term, 24, 17), test_utils=checks)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@needs_cuda
 @needs_triton
 def test_can_be_captured() -> None:
-    inputs = net_of(1, 2, 2)
-    net = torch.vmap(both((36, 36)))
-
-    def step() -> tuple[Tensor, ...]:
-        return torch.autograd.grad(net(*inputs).square().sum(), leaves(inputs))
-
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        step()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        captured = step()
-    with torch.no_grad():
-        for tensor in inputs:
-            tensor.copy_(torch.randn_like(tensor))
-    graph.replay()
-    assert all(torch.equal(a, b) for a, b in zip(captured, step(), strict=True))
+    check_capture(torch.vmap(both((36, 36))), net_of(1, 2, 2))

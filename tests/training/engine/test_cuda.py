@@ -3,7 +3,6 @@
 import dataclasses
 import gc
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from tests.small import few_digits
+from tests.training.engine.cuda import NEEDS_CUDA, SETTINGS, near
 from torch import Tensor, nn
 
 from paretocosmos import fit
@@ -18,7 +18,7 @@ from paretocosmos.errors import EngineWarning
 from paretocosmos.methods import Cosmos
 from paretocosmos.problems import Problem, load_problem
 from paretocosmos.problems.images import ImageProblem
-from paretocosmos.runs import Run, find_newest_checkpoint, load_tensors
+from paretocosmos.runs import Run
 from paretocosmos.training.engine import (
     CudaGraphEngine,
     EagerEngine,
@@ -31,33 +31,12 @@ from paretocosmos.training.engine import (
 )
 from paretocosmos.types import Batch, map_tensors
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.skipif(
-        not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
-    ),
-]
-
-# 1,293 images: 40 batches of 32, one of 13. More than one graph of 32 steps.
-SETTINGS: dict[str, Any] = {
-    "batch_size": 32,
-    "rays_per_batch": 2,
-    "rays": 5,
-    "evaluate_every": 1,
-    "reference": (4.0, 4.0),
-}
-
-
-@pytest.fixture(autouse=True)
-def _no_sync_left() -> Iterator[None]:
-    """A captured graph that fails must not poison what comes after it."""
-    yield
-    torch.cuda.synchronize()
+pytestmark = NEEDS_CUDA
 
 
 @pytest.fixture(scope="module")
 def digits() -> ImageProblem:
-    return few_digits()
+    return few_digits()  # 1,293: 40 batches of 32, one of 13; more than one graph of 32 steps
 
 
 def _go(out: Path, problem: str | Problem, **changes: Any) -> Any:
@@ -67,18 +46,6 @@ def _go(out: Path, problem: str | Problem, **changes: Any) -> Any:
 
 def _losses(run: Run) -> np.ndarray:
     return np.array([list(one["losses"].values()) for one in run.record["evaluations"]])
-
-
-def _saved(run: Run) -> dict[str, Tensor]:
-    tensors, _ = load_tensors(find_newest_checkpoint(run.folder))
-    return {name: value for name, value in tensors.items() if not name.startswith("rng.")}
-
-
-def _near(one: Run, two: Run, atol: float) -> None:
-    ours, theirs = _saved(one), _saved(two)
-    assert set(ours) == set(theirs)
-    for name, value in ours.items():
-        torch.testing.assert_close(value, theirs[name], rtol=0, atol=atol, msg=name)
 
 
 # ---------------------------------------------------------------- the same training
@@ -105,7 +72,7 @@ def test_captured_in_double_is_eager_after_twenty_steps(tmp_path: Path) -> None:
         for engine in ("eager", "captured")
     )
     assert captured.record["engine"] == "captured"
-    _near(captured, eager, 1e-8)
+    near(captured, eager, atol=1e-8)
 
 
 @pytest.mark.parametrize("precision", ["tf32", "fp32", "fp64"])
@@ -154,7 +121,7 @@ def test_learning_rates_reach_the_graph(tmp_path: Path) -> None:
         for engine in ("eager", "captured")
     )
     assert captured.record["engine"] == "captured"
-    _near(captured, eager, 1e-8)
+    near(captured, eager, atol=1e-8)
 
 
 # ---------------------------------------------------------------- several seeds
@@ -172,7 +139,7 @@ def test_stacked_seeds_are_each_alone_after_twenty_steps(
         alone = _go(tmp_path / f"alone-{seed}", problem, seed=seed, **given)
         assert run.record["engine"] == alone.record["engine"] == "captured"
         assert run.record["seeds_together"] == 3
-        _near(run, alone, 1e-8)
+        near(run, alone, atol=1e-8)
         np.testing.assert_allclose(run.front.values, alone.front.values, rtol=0, atol=1e-7)
 
 
@@ -187,7 +154,7 @@ def test_a_stack_cut_short_goes_on(tmp_path: Path) -> None:
     with pytest.raises(InterruptedError):
         _go(tmp_path / "cut", problem, progress=stop, **given)
     for one, two in zip(_go(tmp_path / "cut", problem, resume=True, **given), whole, strict=True):
-        _near(one, two, 1e-8)
+        near(one, two, atol=1e-8)
 
 
 # ---------------------------------------------------------------- networks of one's own
@@ -225,7 +192,7 @@ def test_batch_norm_is_captured_with_its_statistics(tmp_path: Path) -> None:
         )
     assert str(captured.record["engine"]).startswith("captured")
     assert int(captured.model.state_dict()["net.1.num_batches_tracked"]) == 3 * 6
-    _near(captured, eager, 1e-8)
+    near(captured, eager, atol=1e-8)
 
 
 def test_dropout_draws_anew_in_every_replay(tmp_path: Path) -> None:
@@ -249,7 +216,7 @@ def test_what_reads_numbers_back_falls_back_and_is_right(tmp_path: Path) -> None
     assert sum(issubclass(warning.category, EngineWarning) for warning in told) == 1
     assert str(captured.record["engine"]).startswith("eager: the step cannot be captured (")
     assert torch.rand(1, device="cuda") < 1  # random numbers can be drawn again
-    _near(captured, eager, 1e-8)
+    near(captured, eager, atol=1e-8)
     # and the device is fit for the next capture
     after = _go(tmp_path / "after", "toy_convex", engine="captured", **TOY)
     assert after.record["engine"] == "captured"

@@ -1,6 +1,5 @@
 """Every method captured on a real GPU against its eager self; skipped where there is none."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,30 +7,17 @@ from typing import Any
 import pytest
 import torch
 from tests.small import few_digits
-from torch import Tensor
+from tests.training.engine.cuda import NEEDS_CUDA, near
 
-from paretocosmos import Problem, Run, fit
+from paretocosmos import Problem, fit
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
-from paretocosmos.runs import find_newest_checkpoint, load_tensors
 from paretocosmos.types import Batch
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.skipif(
-        not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
-    ),
-]
+pytestmark = NEEDS_CUDA
 
 METHODS = ("cosmos", "phn_ls", "phn_epo", "pareto_mtl", "mgda", "single_task", "uniform", "epo")
-SETTINGS: dict[str, Any] = {"batch_size": 32, "rays": 5, "evaluate_every": 1}
-
-
-@pytest.fixture(autouse=True)
-def _no_sync_left() -> Iterator[None]:
-    """A captured graph that fails must not poison what comes after it."""
-    yield
-    torch.cuda.synchronize()
+OWN: dict[str, Any] = {"batch_size": 32, "rays": 5, "evaluate_every": 1}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,13 +50,8 @@ def _digits() -> Problem:
 
 
 def _given(problem: Problem) -> dict[str, Any]:
-    settings = SETTINGS | {"reference": (400.0,) * len(problem.objectives)}
+    settings = OWN | {"reference": (400.0,) * len(problem.objectives)}
     return {"epochs": 2, "settings": settings, "device": "cuda"}
-
-
-def _saved(run: Run) -> dict[str, Tensor]:
-    tensors, _ = load_tensors(find_newest_checkpoint(run.folder))
-    return {name: value for name, value in tensors.items() if not name.startswith("rng.")}
 
 
 CASES = [(m, which) for m in METHODS for which in ("digits", "three")]
@@ -95,10 +76,7 @@ def test_captured_in_double_is_eager_after_twenty_steps(
         for e in ("eager", "captured")
     )
     assert (eager.record["engine"], captured.record["engine"]) == ("eager", "captured")
-    ours, theirs = _saved(captured), _saved(eager)
-    assert ours.keys() == theirs.keys()
-    for name, value in ours.items():
-        torch.testing.assert_close(value, theirs[name], rtol=1e-6, atol=1e-7, msg=name)
+    near(captured, eager, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("method", ["pareto_mtl", "phn_epo"])
@@ -108,6 +86,4 @@ def test_seeds_of_networks_are_each_alone(method: str, tmp_path: Path) -> None:
     together = fit(problem, preset="paper", seeds=(1, 2), out=tmp_path / "both", **given)
     alone = fit(problem, preset="paper", seed=2, out=tmp_path / "alone", **given)
     assert together[1].record["seeds_together"] == 2
-    ours, theirs = _saved(together[1]), _saved(alone)
-    for name, value in ours.items():
-        torch.testing.assert_close(value, theirs[name], rtol=1e-6, atol=1e-7, msg=name)
+    near(together[1], alone, rtol=1e-6, atol=1e-7)

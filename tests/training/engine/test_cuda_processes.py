@@ -7,17 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.training.engine.cuda import NEEDS_CUDA
 
 from paretocosmos import fit
 from paretocosmos.runtime.distributed import Processes, processes
 from paretocosmos.runtime.distributed.messages import gather_rows, sum_over_processes
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.skipif(
-        not torch.cuda.is_available(), reason="needs a CUDA device: graphs are captured there only"
-    ),
-]
+pytestmark = NEEDS_CUDA
 SETTINGS: dict[str, Any] = {"copies": 1, "batch_size": 64, "rays": 3, "reference": (5.0, 5.0)}
 
 

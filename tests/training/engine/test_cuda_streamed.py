@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,31 +13,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.small import few_digits
+from tests.small import few_digits, watch
+from tests.training.engine.cuda import NEEDS_CUDA, SETTINGS, near
 
 from paretocosmos import Run, evaluate, fit
 from paretocosmos.errors import DataError
 from paretocosmos.problems.images import ImageProblem
-from paretocosmos.runs import find_newest_checkpoint, load_tensors
 from paretocosmos.runtime import device as machine
 from paretocosmos.training.engine import SLOTS, THREAD, Streamed, batch_source
 from paretocosmos.training.progress import Progress
 from paretocosmos.types import Batch, map_tensors
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.skipif(
-        not torch.cuda.is_available(), reason="needs a CUDA device: elsewhere nothing is copied"
-    ),
-]
+pytestmark = NEEDS_CUDA
 
-SETTINGS: dict[str, Any] = {
-    "batch_size": 32,
-    "rays_per_batch": 2,
-    "rays": 5,
-    "evaluate_every": 1,
-    "reference": (4.0, 4.0),
-}
 CUDA = torch.device("cuda")
 CYCLES = 3_000_000  # some milliseconds in which the device is busy
 
@@ -80,14 +69,8 @@ def test_a_batch_is_whole_when_it_is_read(
     lead: tuple[int, ...], late: str, own_stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read long after it was asked for, while others arrive; or arriving long after."""
-    inside = batch_source._Slot.fill
-
-    def slow(slot: Any, tensors: Any, index: Any) -> None:
-        torch.cuda._sleep(CYCLES)  # on the stream of the copies
-        inside(slot, tensors, index)
-
-    if late == "copy":
-        monkeypatch.setattr(batch_source._Slot, "fill", slow)
+    if late == "copy":  # which sleeps on its own stream
+        watch(monkeypatch, batch_source._Slot, "fill", lambda *_: torch.cuda._sleep(CYCLES))
     data = _data()
     feed = Streamed(data, CUDA, torch.float64)
     with machine.on_capture_stream(CUDA) if own_stream else nullcontext():
@@ -120,13 +103,7 @@ def test_a_busy_device_is_not_waiting_for_data() -> None:
 
 
 def test_an_idle_device_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    inside = batch_source._Slot.fill
-
-    def slow(slot: Any, tensors: Any, index: Any) -> None:
-        time.sleep(0.005)
-        inside(slot, tensors, index)
-
-    monkeypatch.setattr(batch_source._Slot, "fill", slow)
+    watch(monkeypatch, batch_source._Slot, "fill", lambda *_: time.sleep(0.005))
     feed, started = Streamed(_data(), CUDA, torch.float32), time.perf_counter()
     _through(feed, torch.arange(500).split(5), 1000)
     took = time.perf_counter() - started
@@ -160,19 +137,9 @@ def both(tmp_path: Path) -> Both:
     return train
 
 
-def _near(one: Run, two: Run, atol: float) -> None:
+def _check(one: Run, two: Run, atol: float) -> None:
     assert (one.record["data"], two.record["data"]) == ("on the device", "streamed")
-    ours, theirs = (
-        {
-            k: v
-            for k, v in load_tensors(find_newest_checkpoint(run.folder))[0].items()
-            if k[:4] != "rng."
-        }
-        for run in (one, two)
-    )
-    assert ours.keys() == theirs.keys()
-    for name, value in ours.items():
-        torch.testing.assert_close(value, theirs[name], rtol=0, atol=atol, msg=name)
+    near(one, two, atol=atol)
     np.testing.assert_allclose(one.front.values, two.front.values, rtol=0, atol=10 * atol)
     assert one.record["share_waiting"] == 0
     assert 0 <= two.record["share_waiting"] < 1
@@ -186,20 +153,14 @@ def test_a_streamed_training_is_a_resident_one(
 ) -> None:
     runs = both(digits, engine=engine, precision="fp64")
     assert [run.record["engine"] for run in runs] == [engine] * 2
-    _near(*runs, atol=1e-8)
+    _check(*runs, atol=1e-8)
 
 
 def test_what_waits_says_so(
     monkeypatch: pytest.MonkeyPatch, streams: None, tmp_path: Path, digits: ImageProblem
 ) -> None:
-    inside = batch_source._Slot.fill
     seen: list[Progress] = []
-
-    def slow(slot: Any, tensors: Any, index: Any) -> None:
-        time.sleep(0.01)
-        inside(slot, tensors, index)
-
-    monkeypatch.setattr(batch_source._Slot, "fill", slow)
+    watch(monkeypatch, batch_source._Slot, "fill", lambda *_: time.sleep(0.01))
     given: dict[str, Any] = {"engine": "captured", "settings": SETTINGS, "epochs": 2}
     run = fit(
         digits, preset="paper", device="cuda", out=tmp_path / "run", progress=seen.append, **given
@@ -238,17 +199,14 @@ def test_lost_data_is_one_sentence_and_the_device_is_fit_for_more(
     streams: None, tmp_path: Path, digits: ImageProblem
 ) -> None:
     given: dict[str, Any] = {"engine": "captured", "settings": SETTINGS, "device": "cuda"}
-    inside, calls = batch_source._Slot.fill, 0
+    calls = itertools.count(1)
 
-    def fill(slot: Any, tensors: Any, index: Any) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 10:
+    def fail(*_: object) -> None:
+        if next(calls) == 10:
             raise OSError("the disk is gone")
-        inside(slot, tensors, index)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(batch_source._Slot, "fill", fill)
+        watch(patched, batch_source._Slot, "fill", fail)
         with pytest.raises(DataError, match="the disk is gone"):
             fit(digits, preset="paper", epochs=1, out=tmp_path / "cut", **given)
     again = fit(digits, preset="paper", epochs=1, out=tmp_path / "again", **given)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.small import watch
 from torch import Tensor
 
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError, Objective, TprGap
@@ -13,23 +14,15 @@ B, CLASSES, J = 24, 5, 10
 HEADS = tuple(f"head_{j}" for j in range(J))
 
 
-class Calls:
-    """How often the objectives were computed in one go."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count = 0
-        inside = step._compute_together
-
-        def counted(*given: object) -> Tensor:
-            self.count += 1
-            return inside(*given)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(step, "_compute_together", counted)
+Calls = list[int]
 
 
 @pytest.fixture
 def together(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    return Calls(monkeypatch)
+    """A number for each time that objectives were computed in one go."""
+    calls: Calls = []
+    watch(monkeypatch, step, "_compute_together", lambda *_: calls.append(1))
+    return calls
 
 
 def _outputs(*shape: int) -> dict[str, Tensor]:
@@ -65,7 +58,7 @@ def test_ten_heads_alike_are_one_call(together: Calls, groups: int, weighted: bo
         targets["weight"][:5] = 0
     leaves = {head: out.clone().requires_grad_() for head, out in outputs.items()}
     found = compute_group_losses(_heads(), leaves, targets, groups)
-    assert together.count == 1
+    assert len(together) == 1
     twins = {head: out.clone().requires_grad_() for head, out in outputs.items()}
     expected = _loop(_heads(), twins, targets, groups)
     assert found.shape == (groups, J)
@@ -83,10 +76,10 @@ def test_ten_targets_of_one_output_are_one_call(together: Calls, groups: int, co
     objectives: list[Objective] = [MeanSquaredError(name=head, target=head) for head in HEADS]
     output, targets = torch.randn(B, 3, dtype=DOUBLE), _outputs(3)
     found = compute_group_losses(objectives, output, targets, groups)
-    assert together.count == count
+    assert len(together) == count
     torch.testing.assert_close(found, _loop(objectives, output, targets, groups))
     two = compute_group_losses(objectives[:2], output, targets, groups)
-    assert together.count == count
+    assert len(together) == count
     torch.testing.assert_close(two, found[:, :2])
 
 
@@ -99,7 +92,7 @@ def test_settings_are_those_of_all(together: Calls, groups: int) -> None:
         TprGap(name=head, output=head, target=head, sensitive="sex", groups=3) for head in HEADS
     ]
     found = compute_group_losses(objectives, outputs, targets, groups)
-    assert together.count == 1
+    assert len(together) == 1
     torch.testing.assert_close(found, _loop(objectives, outputs, targets, groups))
 
 
@@ -144,5 +137,5 @@ def _different(kind: str) -> tuple[list[Objective], dict[str, Tensor], dict[str,
 def test_what_is_not_alike_is_computed_apart(together: Calls, kind: str, groups: int) -> None:
     objectives, outputs, targets = _different(kind)
     found = compute_group_losses(objectives, outputs, targets, groups)
-    assert together.count == 0
+    assert len(together) == 0
     torch.testing.assert_close(found, _loop(objectives, outputs, targets, groups))

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
+from tests.small import watch
 from torch import Tensor, nn
 
 from paretocosmos import registry
@@ -85,14 +85,8 @@ def test_a_step_runs_the_network_once(name: str, kind: str, groups: int) -> None
     backward: list[int] = []
     last = list(model.parameters())[-1]
     step = _step(kind, model, method)
-    inside = torch.autograd.grad
-
-    def counted(*given: Any, **named: Any) -> Any:
-        backward.append(1)
-        return inside(*given, **named)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.autograd, "grad", counted)
+        watch(patch, torch.autograd, "grad", lambda *_, **__: backward.append(1))
         result = step(
             dict(model.named_parameters()),
             _batch(kind, torch.float32, 1),

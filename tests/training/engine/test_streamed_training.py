@@ -1,5 +1,6 @@
 """Whole trainings on streamed data against the same on data that lies on the device."""
 
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.small import few_digits
+from tests.small import few_digits, watch
 
 from paretocosmos import Run, fit
 from paretocosmos.errors import DataError
@@ -96,16 +97,13 @@ def test_data_that_goes_away_ends_the_training_and_can_be_resumed(
 ) -> None:
     resident, _ = both("toy_convex", settings=TABLE)
     _stream(monkeypatch)
-    inside, calls = batch_source._Slot.fill, 0
+    calls = itertools.count(1)
 
-    def fill(slot: Any, tensors: Any, index: Any) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 12:  # after two to prepare and six of the first epoch
+    def fail(*_: object) -> None:
+        if next(calls) == 12:  # after two to prepare and six of the first epoch
             raise OSError("the disk is gone")
-        inside(slot, tensors, index)
 
-    monkeypatch.setattr(batch_source._Slot, "fill", fill)
+    watch(monkeypatch, batch_source._Slot, "fill", fail)
     given: dict[str, Any] = {"epochs": 2, "device": "cpu", "settings": TABLE}
     with pytest.raises(DataError, match="OSError: the disk is gone"):
         fit("toy_convex", preset="paper", out=tmp_path / "cut", **given)
@@ -122,13 +120,8 @@ def test_progress_and_record_say_what_it_costs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, digits: ImageProblem
 ) -> None:
     _stream(monkeypatch)
-    inside = batch_source._Slot.fill
-
-    def slow(slot: Any, tensors: Any, index: Any) -> None:
-        time.sleep(0.03)  # longer than a step
-        inside(slot, tensors, index)
-
-    monkeypatch.setattr(batch_source._Slot, "fill", slow)
+    # longer than a step
+    watch(monkeypatch, batch_source._Slot, "fill", lambda *_: time.sleep(0.03))
     seen: list[Progress] = []
     run = fit(
         digits,

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import onnxruntime
 import pytest
 
+from paretocosmos import load_run
 from paretocosmos.training.fit import fit
 
 Call = Callable[..., Any]
@@ -59,3 +61,19 @@ def test_export_refuses_in_one_sentence(
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_export_frozen_at_a_choice(cli: Call, finished: Path, tmp_path: Path) -> None:
+    choice = load_run(finished).choose(max={"second": 0.9})
+    for asked in (("--max", "second=0.9"), ("--ray", ",".join(map(str, choice.ray)))):
+        ended = cli("export", str(finished), *asked, "--out", f"{asked[0][2:]}.onnx", "--json")
+        assert ended.code == 0
+        assert json.loads(ended.out)["preference"] == "none: the file is frozen at one"
+        session = onnxruntime.InferenceSession(str(tmp_path / f"{asked[0][2:]}.onnx"))
+        assert [node.name for node in session.get_inputs()] == ["x"]
+        about = json.loads(session.get_modelmeta().custom_metadata_map["paretocosmos"])
+        assert about["predicts_at"] == pytest.approx(choice.ray)
+        assert about["reached"]["test"]["second"] == pytest.approx(choice.test["second"])
+    ended = cli("export", str(finished), "--ray", "0.5,0.5", "--max", "second=0.9")
+    assert ended.code == 2
+    assert "found both" in ended.err

@@ -37,6 +37,7 @@ def run_of(tmp_path: Path) -> Callable[..., Run]:
         reference = np.full(objectives, 2.0)
         front = Front(rays, values, tuple(names[:objectives]), reference, metrics or {})
         record = {
+            "problem": None,
             "name": name,
             "about": dict(about or {}),
             "protocol": "clean",

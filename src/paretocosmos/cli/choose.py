@@ -85,7 +85,7 @@ def print_choice(run: Run, choice: Choice) -> None:
 def _suggest_next(run: Run, choice: Choice) -> list[object]:
     """Return the command to type next: `predict` with this choice, or `export`."""
     if run.table is None:
-        return ["export", run.folder]
+        return ["export", run.folder, "--ray", _format_ray(choice, ",")]
     threshold = [] if choice.threshold == MIDDLE else ["--threshold", f"{choice.threshold:g}"]
     return ["predict", run.folder, "new.csv", "--ray", _format_ray(choice, ","), *threshold]
 

@@ -63,6 +63,7 @@ from paretocosmos.problems.tables import (
     check_group_use,
 )
 from paretocosmos.registry import convert
+from paretocosmos.runs.frozen import freeze_run
 from paretocosmos.runs.record import measure_fronts, write_run
 from paretocosmos.runs.run import Run
 from paretocosmos.training.callbacks import Callback
@@ -249,15 +250,19 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             saved=False,
         )
 
-    def save(self, folder: str | Path) -> Run:
+    def save(self, folder: str | Path, *, preference: Any = None) -> Run:
         """Write a run folder, for `load_run` and the command line: ``paretocosmos serve FOLDER``.
 
         It holds no rows and, unlike a pickle, no code.
 
         Args:
             folder: the run folder, new.
+            preference: freeze the run at one ray and at `threshold_`: it answers at no other, and
+                its numbers are those of the validation rows there.
         """
         run, path = self.to_run(), user_path(folder)
+        if preference is not None:
+            run = freeze_run(run, preference)
         try:
             path.mkdir(parents=True)
         except OSError as error:
@@ -443,8 +448,3 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def stack_predictions(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Return one prediction ``[n]``, or several ``[n, targets]``."""
-    return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)

@@ -8,10 +8,10 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from paretocosmos.estimators.base import ParetoEstimator, stack_predictions
+from paretocosmos.estimators.base import ParetoEstimator
 from paretocosmos.estimators.inputs import Column, Rows, translate_errors
 from paretocosmos.estimators.objectives import build_class_metrics, build_class_objectives
-from paretocosmos.estimators.targets import Target, encode_classes
+from paretocosmos.estimators.targets import Target, encode_classes, stack_predictions
 from paretocosmos.estimators.training import check_in_both_splits
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.problems.tables import Codes, build_gap, check_compared_rows, find_gap

@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from paretocosmos.estimators.base import ParetoEstimator, stack_predictions
+from paretocosmos.estimators.base import ParetoEstimator
 from paretocosmos.estimators.inputs import Column, Floats, Rows, translate_errors
 from paretocosmos.estimators.objectives import build_number_metrics, build_number_objectives
-from paretocosmos.estimators.targets import Numbers, Target, check_numbers
+from paretocosmos.estimators.targets import Numbers, Target, check_numbers, stack_predictions
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.problems.tables import Codes
 from paretocosmos.types import Metric

@@ -196,3 +196,8 @@ def check_numbers(column: Column) -> Floats:
     with translate_errors("leave such rows out"):
         assert_all_finite(numbers, input_name="y")
     return numbers
+
+
+def stack_predictions(columns: list[Column]) -> Column:
+    """Return one prediction ``[n]``, or several ``[n, targets]``."""
+    return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)

@@ -12,7 +12,13 @@ from paretocosmos.explorer.page_model import PageModel
 from paretocosmos.fairness import AdjustedNetwork
 from paretocosmos.fairness.network import GROUPS_IF_NEGATIVE, GROUPS_IF_POSITIVE, LABEL
 from paretocosmos.nn.backbones import Mlp, Tabular
-from paretocosmos.nn.conditioning import Concat, ConditionedLayer, Film, Unconditioned
+from paretocosmos.nn.conditioning import (
+    Concat,
+    ConditionedLayer,
+    Film,
+    Unconditioned,
+    list_networks,
+)
 from paretocosmos.nn.conditioning.concat import SplitLinear
 from paretocosmos.nn.conditioning.film import Modulated
 from paretocosmos.nn.conditioning.low_rank import LowRankLinear
@@ -49,11 +55,11 @@ def describe_network(run: Run) -> dict[str, Any]:
     It computes `mlp` and `tabular`, each with `concat`, `film`, `fairness_adjustment` or no
     conditioning. All arrays are float32.
     """
-    model = run.model
+    model, *others = list_networks(run.model)
     if run.table is None or any(name.startswith(BASE_SCORE) for name in run.table.columns):
         raise ConfigurationError("the classifier that was given as `base`")
-    if type(model) not in (AdjustedNetwork, Concat, Film, Unconditioned):
-        raise ConfigurationError(f"`{type(model).__name__}` networks")
+    if others or type(model) not in (AdjustedNetwork, Concat, Film, Unconditioned):
+        raise ConfigurationError(f"`{type(run.model).__name__}` networks")
     assert isinstance(model, AdjustedNetwork | Concat | Film | Unconditioned)
     count = sum(parameter.numel() for parameter in model.parameters())
     if count > MAX_WEIGHTS:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paretocosmos.errors import RunError
+from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import check_threshold
 from paretocosmos.export.card import describe_fairness, render_run_card
 from paretocosmos.export.formats import compare_file, require_onnx, write_onnx
@@ -16,6 +17,8 @@ from paretocosmos.export.network import (
     plan_export,
 )
 from paretocosmos.io.files import make_folder, path_exists, replace_file, user_path
+from paretocosmos.pareto.rays import Rays
+from paretocosmos.runs.frozen import freeze_run
 from paretocosmos.runs.run import Run, SupportsToRun, predicts_at, to_run
 
 WAY_OUT = "make room, or choose another `out`"
@@ -50,6 +53,7 @@ class Exported:
 def export(
     run: Run | SupportsToRun,
     *,
+    at: Choice | Rays | None = None,
     out: str | Path | None = None,
     threshold: float | None = None,
 ) -> Exported:
@@ -72,7 +76,10 @@ def export(
 
     Args:
         run: what `fit` or `load_run` gave, a fitted estimator, or a pipeline that ends in one. It
-            must have one network, not one for each ray.
+            must have one network, not one for each ray, unless `at` chooses one.
+        at: freeze the file at one preference, which it then does not take: what `run.choose`
+            returned, with its threshold, or a ray (`freeze_run`). The card and the metadata say
+            what is reached there.
         out: the file, ``.onnx``; it must not exist. By default ``export/model.onnx`` in the run
             folder, where an older one is replaced; for an estimator, ``model.onnx`` in the current
             folder.
@@ -93,6 +100,8 @@ def export(
     True
     """
     run = to_run(run)
+    if at is not None:
+        run, threshold = freeze_run(run, at, threshold), None
     threshold = predicts_at(run).threshold if threshold is None else threshold
     check_threshold(threshold, decided=has_threshold(run), name=run.record["name"])
     path = _find_path(run, out)

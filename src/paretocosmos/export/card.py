@@ -17,7 +17,7 @@ import numpy as np
 from paretocosmos._version import __version__
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.export.network import KEY, TAKES, ExportPlan, Takes, has_threshold, list_classes
-from paretocosmos.nn.conditioning import Conditioning
+from paretocosmos.nn.conditioning import Conditioning, list_networks
 from paretocosmos.objectives import GroupObjective, fairness_objectives, measure_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.selection import find_constant
@@ -92,11 +92,12 @@ def render_run_card(
         "card.md.jinja",
         front_matter=False,
         title=f"Model card: {name}",
-        opening=_describe_run(run),
+        opening=_describe_run(run, plan),
         run=run,
         name=name,
         row=plan.row,
         takes=TAKES[takes].format(j=plan.objectives),
+        takes_preference=plan.frozen_at is None,
         default_ray=[f"{weight:.4g}" for weight in default_ray or ()],
         table=run.table,
         answer=Answer.from_about(record["about"]),
@@ -104,7 +105,7 @@ def render_run_card(
         decision=DECISION,
         has_threshold=has_threshold(run),
         threshold=threshold,
-        middle=MIDDLE,
+        measured_at=_get_measured_threshold(run),
         outputs=plan.outputs,
         usage=render_usage(run, plan, name, takes),
         columns=_list_columns(run),
@@ -185,16 +186,19 @@ def render_usage(run: Run, plan: ExportPlan, name: str, takes: Takes) -> str:
         example_row=row,
         shape=(1, *plan.row),
         ray=[[round(weight, 4) for weight in ray]],
-        order=PREFERENCE_ORDER[takes],
+        order=PREFERENCE_ORDER.get(takes),
     )
 
 
-def _describe_run(run: Run) -> list[str]:
+def _describe_run(run: Run, plan: ExportPlan) -> list[str]:
     """Describe in a few sentences what the network of a run predicts."""
     names = ", ".join(escape_markdown(name) for name in run.front.names)
     lines = [
         f"One network for every trade-off between {names}: it takes the preference as an input."
     ]
+    if plan.frozen_at is not None:
+        ray = ", ".join(f"{weight:.4g}" for weight in plan.frozen_at[0].tolist())
+        lines = [f"A network frozen at one preference between {names}: ({ray})."]
     about = run.record["about"]
     if {"target", "positive"} <= about.keys():
         target, positive = escape_markdown(about["target"]), escape_markdown(about["positive"])
@@ -204,6 +208,12 @@ def _describe_run(run: Run) -> list[str]:
         output = f"the probabilities of its classes, {classes}" if classes else "it as a number"
         lines.append(f"It predicts {escape_markdown(about['target'])}: {output}.")
     return lines
+
+
+def _get_measured_threshold(run: Run) -> float:
+    """Return the threshold of the decisions in the fronts of a run."""
+    default = predicts_at(run)
+    return default.threshold if default.frozen else MIDDLE
 
 
 def _list_columns(run: Run) -> list[tuple[object, ...]]:
@@ -276,7 +286,7 @@ def describe_fairness(run: Run) -> list[str]:
         compared = f"The groups of {escape_markdown(about['sensitive'])} are compared: {groups}."
         lines += [f"{compared} {reading}", ""]
         # what a conditioning itself does with groups, such as the fairness adjustment
-        if disclosure := getattr(run.model, "disclosure", ""):
+        if disclosure := getattr(list_networks(run.model)[0], "disclosure", ""):
             columns = "its inputs" if inputs else "the other columns"
             lines.append(f"- {disclosure.format(columns=columns)}")
         meanings = _list_gap_meanings(run)
@@ -284,8 +294,8 @@ def describe_fairness(run: Run) -> list[str]:
         lines += [f"- {escape_markdown(name)}: {meanings[name]}." for name in names]
         lines += [
             f"- All of this was measured on the {escape_markdown(front.split)} split of this "
-            "data, with a decision at probability 0.5. Another threshold, other people or "
-            "another time have other gaps.",
+            f"data, with a decision at probability {_get_measured_threshold(run):g}. Another "
+            "threshold, other people or another time have other gaps.",
             "- A gap that is small for these groups may be large for others, or within them.",
         ]
     # also where no groups were compared: such a preference misleads whoever picks it

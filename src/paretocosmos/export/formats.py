@@ -16,6 +16,7 @@ from paretocosmos.errors import ParetoCosmosError, RunError, require_extra
 from paretocosmos.export.network import (
     KEY,
     ExportPlan,
+    FrozenNetwork,
     GroupedNetwork,
     LoadedFile,
     Output,
@@ -31,6 +32,7 @@ TOLERANCE = 1e-5
 COMPARED_SIZES: dict[Takes, tuple[tuple[int, int], ...]] = {
     "any": ((1, 1), (2, 1), (2, 2), (7, 1), (7, 7), (33, 1)),
     "one": ((1, 1), (2, 1), (7, 1), (33, 1)),
+    "none": ((1, 1), (2, 1), (7, 1), (33, 1)),
 }
 
 # Sizes to trace with; torch would take 0 and 1 for fixed ones.
@@ -49,16 +51,21 @@ def trace_network(plan: ExportPlan) -> tuple[ExportedProgram, Takes]:
     """Return the network as a graph, and how many preferences it takes.
 
     It takes rows ``[groups, each, ...]`` with a preference for each group if it can be traced that
-    way; a hypernetwork of convolutions cannot, and takes rows with one preference for all.
+    way; a hypernetwork of convolutions cannot, and takes rows with one preference for all. One
+    that is frozen takes rows alone.
     """
-    network = plan.network
+    network: nn.Module = plan.network
+    takes: Takes = "one"
+    if plan.frozen_at is not None:
+        network, takes = FrozenNetwork(plan.network, plan.frozen_at), "none"
+    else:
+        try:
+            grouped = GroupedNetwork(plan.network)
+            return _trace_with_sizes(plan, grouped, ("groups", "each"), "groups"), "any"
+        except Exception:  # torch.export has no family of errors of its own
+            pass
     try:
-        grouped = GroupedNetwork(network)
-        return _trace_with_sizes(plan, grouped, ("groups", "each"), "groups"), "any"
-    except Exception:  # torch.export has no family of errors of its own
-        pass
-    try:
-        return _trace_with_sizes(plan, network, ("rows",), None), "one"
+        return _trace_with_sizes(plan, network, ("rows",), None), takes
     except Exception as error:
         raise RunError(
             f"torch.export cannot follow this network ({one_line(error)[:300]}): the network must "
@@ -73,19 +80,20 @@ def _trace_with_sizes(
     # sizes of one name share one symbol: torch then knows that they are equal
     free = {name: Dim(name) for name in rows}
     count = 1 if preferences is None else TRACED_SIZES[preferences]
-    example = (
+    example = [
         torch.zeros(*(TRACED_SIZES[name] for name in rows), *plan.row),
         torch.full((count, plan.objectives), 1 / plan.objectives),
-    )
-    shapes = (
+    ]
+    shapes = [
         {axis: free[name] for axis, name in enumerate(rows)},
         {} if preferences is None else {0: free[preferences]},
-    )
+    ]
+    inputs = 2 if plan.frozen_at is None else 1
     with hide_exporter_messages(), torch.no_grad():
         return torch.export.export(
             network,
-            example,
-            dynamic_shapes=shapes,
+            tuple(example[:inputs]),
+            dynamic_shapes=tuple(shapes[:inputs]),
             strict=False,  # run the code of the network: Dynamo follows less of what people write
             # what torch cannot prove about sizes stays open: other sizes are compared afterwards
             prefer_deferred_runtime_asserts_over_guards=True,
@@ -137,7 +145,7 @@ def write_onnx(plan: ExportPlan, describe: Callable[[Takes], str]) -> tuple[byte
                 graph,
                 dynamo=True,
                 verbose=False,
-                input_names=[GROUPED if several else "x", "preference"],
+                input_names=[GROUPED if several else "x", "preference"][: 1 + (takes != "none")],
                 output_names=list(plan.outputs),
             )
     except torch.onnx.OnnxExporterError as error:
@@ -207,11 +215,11 @@ def load_onnx(path: Path) -> LoadedFile:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors only
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    names = [node.name for node in session.get_inputs()]  # a frozen one takes no preference
 
     def call(x: Tensor, preference: Tensor) -> list[Output]:
-        outputs: list[Output] = session.run(
-            None, {"x": x.numpy(), "preference": preference.numpy()}
-        )
+        inputs = {"x": x.numpy(), "preference": preference.numpy()}
+        outputs: list[Output] = session.run(None, {name: inputs[name] for name in names})
         return outputs
 
     return call
@@ -244,6 +252,8 @@ def measure_difference(
         # exponential variables over their sum are uniform on the simplex
         ray = torch.rand(count, plan.objectives, generator=generator).log().neg()
         ray /= ray.sum(dim=1, keepdim=True)
+        if plan.frozen_at is not None:
+            ray = plan.frozen_at
         with torch.inference_mode():
             expected = [output.numpy() for output in plan.network(x, ray)]
         actual = dict(zip(plan.outputs, call(x, ray), strict=True))

@@ -46,6 +46,11 @@ class FramePredictor:
                 f"`file` must be an ONNX file that `export` wrote for a table, found `{file}`: "
                 "export a run on a table"
             )
+        if preference is not None and "reached" in about:
+            raise ConfigurationError(
+                f"`preference` cannot be given for `{fspath(file)}`, which is frozen at "
+                f"{about['predicts_at']}: leave it out"
+            )
         preference = about.get("predicts_at") if preference is None else preference
         if preference is None:
             raise ConfigurationError(
@@ -69,7 +74,10 @@ class FramePredictor:
     def __call__(self, frame: "pd.DataFrame") -> "pd.DataFrame":
         """Return the rows with their predictions, in the columns that `predict` writes."""
         inputs = {"x": self._table.encode(frame), "preference": self._preference}
-        outputs = self._get_session().run(None, inputs)[0].astype(np.float64)
+        session = self._get_session()
+        # a frozen file takes no preference
+        taken = {node.name: inputs[node.name] for node in session.get_inputs()}
+        outputs = session.run(None, taken)[0].astype(np.float64)
         return add_predictions(frame, outputs, self._classes, self._threshold)
 
     def map_frames(self, frames: "Iterable[pd.DataFrame]") -> "Iterator[pd.DataFrame]":

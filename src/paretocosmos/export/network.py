@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from paretocosmos._version import __version__
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.files import one_line
-from paretocosmos.nn.conditioning import Conditioning, PerRayEnsemble
+from paretocosmos.nn.conditioning import Conditioning, PerRayEnsemble, list_networks
+from paretocosmos.pareto.front import get_point
 from paretocosmos.problems.tables import DECISION, MISSING, Answer, Table
 from paretocosmos.runs.run import Run, predicts_at
 from paretocosmos.types import Outputs, map_tensors
@@ -30,11 +31,12 @@ LoadedFile = Callable[[Tensor, Tensor], list[Output]]
 KEY = "paretocosmos"
 """The key of the description in the file's metadata."""
 
-Takes = Literal["any", "one"]
+Takes = Literal["any", "one", "none"]
 
 TAKES: dict[Takes, str] = {
     "any": "one for all rows, [1, {j}], or one for each, [N, {j}]",
     "one": "one for all rows, [1, {j}]",
+    "none": "none: the file is frozen at one",
 }
 """How many preferences a file takes, in words."""
 
@@ -169,6 +171,20 @@ class ExportedNetwork(nn.Module):
         return {DECISION: (predictions > self.threshold).long()}
 
 
+class FrozenNetwork(nn.Module):
+    """`ExportedNetwork` at one preference ``[1, J]``: ``forward(x)``."""
+
+    def __init__(self, network: ExportedNetwork, preference: Tensor) -> None:
+        super().__init__()
+        self.whole = network
+        self.register_buffer("preference", preference)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Rows ``[N, ...]`` to outputs ``[N, ...]``."""
+        outputs: tuple[Tensor, ...] = self.whole(x, self.preference)
+        return outputs
+
+
 class GroupedNetwork(nn.Module):
     """`ExportedNetwork` as it is traced: with rows ``[G, K, ...]`` both sizes stay free."""
 
@@ -191,24 +207,29 @@ class ExportPlan:
         row: the shape of one row of `x`.
         objectives: entries in a preference, J.
         outputs: their names.
+        frozen_at: the only preference ``[1, J]`` of a network that is frozen at it.
     """
 
     network: ExportedNetwork
     row: tuple[int, ...]
     objectives: int
     outputs: tuple[str, ...]
+    frozen_at: Tensor | None = None
 
 
 def plan_export(run: Run, threshold: float) -> ExportPlan:
     """Copy the network of a run to float32 on the CPU; raise if it cannot be exported."""
-    if isinstance(run.model, PerRayEnsemble):
-        raise ConfigurationError(
-            f"an exported file can hold only one network, found one network for each of "
-            f"{len(run.model.rays)} rays in `{run.folder}`: export a run of a method that trains "
-            "one network for all rays, such as `cosmos`"
-        )
+    trained, frozen_at = run.model, None
+    if isinstance(trained, PerRayEnsemble):
+        if len(trained.rays) > 1:
+            raise ConfigurationError(
+                f"an exported file can hold only one network, found one network for each of "
+                f"{len(trained.rays)} rays in `{run.folder}`: choose one of them with `at`"
+            )
+        frozen_at = trained.rays.cpu().float()
+        (trained,) = list_networks(trained)
     # float32 whatever it was trained in: few runtimes have float64 kernels
-    model = copy.deepcopy(run.model).cpu().float().eval().requires_grad_(False)
+    model = copy.deepcopy(trained).cpu().float().eval().requires_grad_(False)
     table = run.table
     preprocessing = None if table is None else Preprocessing(table)
     answer = Answer.from_about(run.record["about"])
@@ -226,7 +247,7 @@ def plan_export(run: Run, threshold: float) -> ExportPlan:
             f" which this one does not ({one_line(error)}): call torch.onnx.export yourself, with "
             "inputs that fit"
         ) from error
-    return ExportPlan(network, row, objectives, names)
+    return ExportPlan(network, row, objectives, names, frozen_at)
 
 
 def has_threshold(run: Run) -> bool:
@@ -258,6 +279,11 @@ def describe_file(run: Run, plan: ExportPlan, takes: Takes, threshold: float) ->
     default_ray = predicts_at(run).ray
     if default_ray is not None:
         description["predicts_at"] = list(default_ray)
+    if plan.frozen_at is not None:
+        points = {front.split: get_point(front, 0) for front in (run.front_val, run.front)}
+        description["reached"] = {
+            split: {**point.values, **point.metrics} for split, point in points.items()
+        }
     if run.table is not None:
         description |= {key: record["about"].get(key) for key in ("target", "positive")}
         description["classes"] = list_classes(run)

@@ -293,8 +293,8 @@ class Run:
         if data is None and self.trained_on is not None:
             return self.trained_on
         saved = self.record["problem"]
-        # only estimators record it; their rows were arrays in memory
-        if "predicts_at" in self.record:
+        # only estimators record it of such a problem; their rows were arrays in memory
+        if saved is None and "predicts_at" in self.record:
             raise RunError(
                 f"`{self.folder}` comes from an estimator, and neither a folder nor a pickle "
                 "contains its rows: use the fitted estimator instead"
@@ -417,12 +417,15 @@ class PredictsAt(NamedTuple):
     """The preference and the threshold of predictions for which none was asked.
 
     Attributes:
-        ray: the preference of the estimator whose run it is; `None` for any other run.
+        ray: the preference of the estimator whose run it is, or of a frozen run; `None` for any
+            other run.
         threshold: the probability above which a decision between two classes is positive.
+        frozen: whether it answers at no other preference; then its fronts are of that threshold.
     """
 
     ray: tuple[float, ...] | None
     threshold: float
+    frozen: bool = False
 
 
 def predicts_at(run: Run) -> PredictsAt:
@@ -430,4 +433,5 @@ def predicts_at(run: Run) -> PredictsAt:
     recorded = run.record.get("predicts_at")
     if recorded is None:
         return PredictsAt(None, MIDDLE)
-    return PredictsAt(tuple(recorded["ray"]), recorded["threshold"])
+    ray = tuple(recorded["ray"])
+    return PredictsAt(ray, recorded["threshold"], recorded.get("frozen", False))

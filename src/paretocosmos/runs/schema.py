@@ -96,6 +96,7 @@ class _Centre(Model):
 class _PredictsAt(Model):
     ray: NonEmpty[Share]
     threshold: Annotated[float, Field(gt=0, lt=1)]
+    frozen: bool = False
 
 
 def derive_field(hint: Any) -> Any:
@@ -190,7 +191,7 @@ class _Record(Model):
     sensitivity: Number | None = None
     findings: Some[_Finding] = Field(default_factory=list)
     by_objective: ByName[ByName[Numbers]] = Field(default_factory=dict)
-    predicts_at: _PredictsAt | None = None  # of an estimator that was saved
+    predicts_at: _PredictsAt | None = None  # of a saved estimator, or a frozen run
     sha256: str = ""
 
     @model_validator(mode="after")

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, final
 
 import numpy as np
@@ -11,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from paretocosmos.io.schema.models import Finite
 from paretocosmos.pareto.rays import CLOSE
 from paretocosmos.problems.tables import MISSING, Table, format_label
+from paretocosmos.runs.run import PredictsAt
 
 Numbers = npt.NDArray[np.float64]
 # In the columns of a table; true counts as 1.
@@ -201,20 +203,24 @@ class Chosen(BaseModel):
     note: str = Field("", description="Where the data could not be had.")
 
 
-def make_question_model(rows: Rows, *, names: Sequence[str], most: int, threshold: float) -> Any:
+def make_question_model(rows: Rows, *, names: Sequence[str], most: int, default: PredictsAt) -> Any:
     """Build the model of the body of ``/predict``: `inputs` and `preference` become lists.
 
     Args:
         rows: what a row is.
         names: the J objectives.
         most: rows of a request.
-        threshold: at which decisions are made if none is given.
+        default: the preference and the threshold where none are given; a frozen run takes no other
+            preference.
     """
     weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
     sizes: dict[str, Any] = {"min_length": len(names), "max_length": len(names), "fail_fast": True}
-    ray = Annotated[list[weight], Field(**sizes), AfterValidator(_check_simplex)]
+    check = AfterValidator(partial(_check_ray, default))
+    ray = Annotated[list[weight], Field(**sizes), check]
     simplex = f"{len(names)} numbers from 0 to 1 that sum to 1 ({', '.join(names)})"
     about = f"one ray for all rows or one for each, {simplex}"
+    if default.frozen and default.ray is not None:
+        about = f"left out, or {list(default.ray)}, at which this run is frozen"
 
     def is_ray(value: object) -> bool:
         # what is no list at all counts as a ray, whose error message names what is wanted
@@ -222,12 +228,15 @@ def make_question_model(rows: Rows, *, names: Sequence[str], most: int, threshol
 
     fields: dict[str, Any] = {
         "inputs": (_one_or_list(rows.row, rows.is_single, most), Field(description=rows.rule)),
-        "preference": (_one_or_list(ray, is_ray, most), Field(description=about)),
+        "preference": (
+            _one_or_list(ray, is_ray, most),
+            Field(... if default.ray is None else [list(default.ray)], description=about),
+        ),
     }
     # only tables have decisions between two classes
     if rows.columns:
         rule = "the probability above which a decision is positive"
-        fields["threshold"] = (PROBABILITY, Field(threshold, description=rule))
+        fields["threshold"] = (PROBABILITY, Field(default.threshold, description=rule))
     return create_model("Question", __config__=STRICT, **fields)
 
 
@@ -240,9 +249,11 @@ def _one_or_list(single: Any, is_single: Callable[[object], bool], most: int) ->
     return Annotated[many, wrapped]
 
 
-def _check_simplex(ray: list[float]) -> list[float]:
+def _check_ray(default: PredictsAt, ray: list[float]) -> list[float]:
     if abs(sum(ray) - 1) > CLOSE:
         raise ValueError("a ray sums to 1")
+    if default.frozen and default.ray is not None and not np.allclose(ray, default.ray, atol=CLOSE):
+        raise ValueError("this run is frozen at another ray")
     return ray
 
 

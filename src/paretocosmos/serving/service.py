@@ -174,13 +174,14 @@ class Service:
         self.body_reader = BodyReader(max_bytes=settings.max_bytes, timeout=settings.timeout)
         front, table, shape = self.run.front, self.run.table, self.run.record["input_shape"]
         self.rows: Rows = NumberRows(tuple(shape)) if table is None else TableRows(table)
-        self._threshold = predicts_at(self.run).threshold
+        default = predicts_at(self.run)
+        self._threshold = default.threshold
         self.question_model = make_question_model(
-            self.rows, names=front.names, most=settings.max_rows, threshold=self._threshold
+            self.rows, names=front.names, most=settings.max_rows, default=default
         )
         self.example = {
             "inputs": self.rows.example,
-            "preference": [1 / front.objectives] * front.objectives,
+            "preference": list(default.ray or [1 / front.objectives] * front.objectives),
         }
         self.criteria_model = make_criteria_model([*front.names, *front.metrics])
         self.network = Network(self.run, self.rows)

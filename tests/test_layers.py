@@ -262,45 +262,23 @@ def test_the_top_level_is_a_table_of_contents() -> None:
     assert len(packages) <= 26
 
 
-def test_the_walk_sees_the_package() -> None:
-    assert {
-        "",
-        "pareto.rays",
-        "objectives",
-        "objectives.fairness",
-        "problems.base",
-    } <= MODULES.keys()
-
-
 @pytest.mark.parametrize(
     ("module", "source"),
     [
         ("pareto.rays", "from paretocosmos.training.fit import fit"),
-        ("pareto.rays", "import paretocosmos.training.fit"),
         ("pareto.rays", "from paretocosmos import training"),
-        ("pareto.rays", "from paretocosmos import fit"),
         ("pareto.rays", "import paretocosmos"),
         ("pareto.rays", "def f():\n    from paretocosmos.objectives import Deo"),
         ("pareto.rays", "if TYPE_CHECKING:\n    from paretocosmos.cli import main"),
-        ("pareto.rays", "from . import front"),
         ("pareto.rays", "from .front import Front"),
         ("pareto.rays", "from paretocosmos.nowhere import a"),
         ("nowhere", ""),
-        ("methods.cosmos", "from paretocosmos.nn.conditioning import Concat"),
         ("objectives.fairness", "from paretocosmos.problems.tables.public import adult"),
-        ("runs.load", "from paretocosmos.plotting import draw"),
-        ("training.loop", "from paretocosmos.estimators import ParetoClassifier"),
         ("training.loop", "from paretocosmos.problems._hidden import Problem"),
         ("nn.kernels.conv_pool_ops", "from paretocosmos.nn.backbones.lenet import LeNet"),
-        ("training.engine.step", "from paretocosmos.cli.console import note"),
-        ("nn.backbones.lenet", "from paretocosmos.training.engine import TrainState"),
-        ("runs.run", "from paretocosmos.training.seed_run import SeedRun"),
         ("config.settings", 'files("paretocosmos") / "paper" / "recipes"'),
         ("config.settings", 'resources.files("paretocosmos.paper").joinpath("paper.toml")'),
-        ("plotting", "from paretocosmos.cli import main"),
         ("", "from paretocosmos.estimators import ParetoClassifier"),
-        ("", "from paretocosmos import cli"),
-        ("", "from .rays import even_rays"),
     ],
 )
 def test_the_checker_catches_a_bad_import(module: str, source: str) -> None:
@@ -313,14 +291,10 @@ def test_the_checker_catches_a_bad_import(module: str, source: str) -> None:
         ("pareto.rays", "import torch\nfrom paretocosmos.errors import unknown"),
         ("pareto.metrics", "from paretocosmos.pareto.front import Front"),
         ("problems.tables.public", "from paretocosmos.objectives import Deo"),
-        ("problems.tables.public", "from paretocosmos.problems.base import Problem"),
-        ("nn.backbones.lenet", "from paretocosmos.nn.kernels import conv_pool"),
-        ("training.loop", "from paretocosmos.training.seed_run import SeedRun"),
         ("training.fit", "from paretocosmos import registry\nfrom paretocosmos.runs import run"),
         ("runs.provenance", "from paretocosmos._version import __version__"),
         ("config.settings", 'resources.files("paretocosmos") / "config" / "paper.toml"'),
         ("", "from paretocosmos.training.fit import fit"),
-        ("__main__", "from paretocosmos.cli import main"),
     ],
 )
 def test_the_checker_lets_a_good_import_pass(module: str, source: str) -> None:

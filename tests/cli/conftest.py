@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
+from paretocosmos import fit
 from paretocosmos.cli import main
+from paretocosmos.errors import BenchmarkWarning
 
 
 class Ended(NamedTuple):
@@ -57,3 +59,13 @@ def cli(
         return Ended(code or 0, *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run on the embedded data; look, do not touch."""
+    folder = tmp_path_factory.mktemp("compas") / "run"
+    settings = {"fairness": "tpr_gap", "hidden": "8"}
+    with pytest.warns(BenchmarkWarning):
+        fit("compas", epochs=20, settings=settings, out=folder, device="cpu")
+    return folder

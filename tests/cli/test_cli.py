@@ -344,44 +344,6 @@ def test_bad_rays_are_one_sentence(
     _one_sentence(cli("evaluate", str(finished), *options), says)
 
 
-def _without(column: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    return lambda frame: frame.drop(columns=column)
-
-
-def _all(**values: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    return lambda frame: frame.assign(**values)
-
-
-def _missing(column: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    return lambda frame: frame.assign(**{column: frame[column].where(frame.index % 9 > 0)})
-
-
-TABLES: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
-    "no target": (_without("income"), "unknown target column `income`"),
-    "no sensitive": (_without("sex"), "unknown sensitive column `sex`"),
-    "one class": (_all(income="high"), "two classes, found only `high`"),
-    "one group": (_all(sex="f"), "two groups, found only `f`"),
-    "NaN targets": (_missing("income"), "missing of 300: leave those rows out"),
-    "NaN groups": (_missing("sex"), "missing of 300: leave those rows out"),
-    "no rows": (lambda frame: frame[:0], "at least 10 rows"),
-    "no features": (lambda frame: frame[["income", "sex"]], "a feature besides"),
-}
-
-
-@pytest.mark.parametrize(("change", "says"), TABLES.values(), ids=list(TABLES))
-def test_a_bad_table_is_one_sentence(
-    cli: Call,
-    people: pd.DataFrame,
-    tmp_path: Path,
-    change: Callable[[pd.DataFrame], pd.DataFrame],
-    says: str,
-) -> None:
-    change(people).to_csv("my.csv", index=False)
-    columns = ("--target", "income", "--sensitive", "sex", "--positive", "high")
-    _one_sentence(cli("train", "my.csv", *columns), says)
-    assert [file.name for file in tmp_path.iterdir()] == ["my.csv"]
-
-
 def test_the_papers_scores_of_a_table_with_a_rare_group(cli: Call, people: pd.DataFrame) -> None:
     """A batch of 256 without positives of a group has no gap: one sentence, not a crash."""
     many = pd.concat([people] * 9, ignore_index=True)

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from fairlearn.metrics import MetricFrame, true_positive_rate
 
-from paretocosmos import fit, load_run
-from paretocosmos.errors import BenchmarkWarning, ConfigurationError
+from paretocosmos import load_run
+from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators import ParetoClassifier
 from paretocosmos.problems.tables import read_embedded
 
@@ -19,19 +19,14 @@ ROWS = read_embedded("compas").tail(1500)
 RAY = ("--ray", "0.9,0.1")
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run on the embedded data; look, do not touch."""
-    folder = tmp_path_factory.mktemp("check") / "run"
-    settings = {"fairness": "tpr_gap", "hidden": "8"}
-    with pytest.warns(BenchmarkWarning):
-        fit("compas", epochs=20, settings=settings, out=folder, device="cpu")
-    ROWS.to_csv(folder / "new.csv", index=False)
-    return folder
+@pytest.fixture
+def rows(tmp_path: Path) -> str:
+    """Labelled rows in a file."""
+    ROWS.to_csv(tmp_path / "new.csv", index=False)
+    return str(tmp_path / "new.csv")
 
 
-def test_the_exit_code_says_whether_a_bound_is_kept(cli: Call, finished: Path) -> None:
-    rows = str(finished / "new.csv")
+def test_the_exit_code_says_whether_a_bound_is_kept(cli: Call, finished: Path, rows: str) -> None:
     run = load_run(finished)
     truth = ROWS["two_year_recid"].to_numpy()
     decided = run.predict(ROWS, ray=[0.9, 0.1]) > 0.5
@@ -51,17 +46,17 @@ def test_the_exit_code_says_whether_a_bound_is_kept(cli: Call, finished: Path) -
         assert 0 < check["chance"] < 1
 
 
-def test_it_prints_the_words_of_choose(cli: Call, finished: Path) -> None:
-    done = cli("check", str(finished), str(finished / "new.csv"), *RAY, "--min", "accuracy=0.99")
+def test_it_prints_the_words_of_choose(cli: Call, finished: Path, rows: str) -> None:
+    done = cli("check", str(finished), rows, *RAY, "--min", "accuracy=0.99")
     assert done.code == 1
     assert "`accuracy`: asked at least 99.0 of 100; new.csv " in done.out
     assert "not kept. By the 1,500 rows of new.csv, the true number is below 0.99" in done.out
     assert "at the ray (0.9, 0.1)" in done.out
 
 
-def test_without_a_ray_it_checks_what_choose_finds(cli: Call, finished: Path) -> None:
+def test_without_a_ray_it_checks_what_choose_finds(cli: Call, finished: Path, rows: str) -> None:
     bound = ("--max", "tpr_gap=0.1")
-    done = cli("check", str(finished), str(finished / "new.csv"), *bound, "--json")
+    done = cli("check", str(finished), rows, *bound, "--json")
     choice = json.loads(cli("choose", str(finished), *bound, "--json").out)
     found = json.loads(done.out)
     assert found["point"]["ray"] == pytest.approx(choice["ray"])
@@ -82,8 +77,8 @@ def test_a_confidence_asks_for_more_than_the_estimate(finished: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [[], ["--max", "tpr_gap=5"], ["--max", "tpr=0.1"], ["--maximize", "accuracy"]]
 )
-def test_wrong_usage_is_code_2(cli: Call, finished: Path, arguments: list[str]) -> None:
-    assert cli("check", str(finished), str(finished / "new.csv"), *RAY, *arguments).code == 2
+def test_wrong_usage_is_code_2(cli: Call, finished: Path, rows: str, arguments: list[str]) -> None:
+    assert cli("check", str(finished), rows, *RAY, *arguments).code == 2
 
 
 def test_an_estimator_is_checked_at_its_own_preference() -> None:

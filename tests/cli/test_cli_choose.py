@@ -9,21 +9,11 @@ from typing import Any
 import pytest
 from tests.strangers import change, copy
 
-from paretocosmos import evaluate, fit, load_run
+from paretocosmos import evaluate, load_run
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.evaluation import at_threshold
 
 Call = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run on the embedded data; look, do not touch."""
-    folder = tmp_path_factory.mktemp("choose") / "run"
-    settings = {"fairness": "tpr_gap", "hidden": "8"}
-    with pytest.warns(BenchmarkWarning):
-        fit("compas", epochs=20, settings=settings, out=folder, device="cpu")
-    return folder
 
 
 def test_it_prints_both_splits_and_code_that_runs(cli: Call, finished: Path) -> None:

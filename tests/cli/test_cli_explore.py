@@ -10,18 +10,8 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from paretocosmos import fit
-from paretocosmos.errors import BenchmarkWarning
 
 Call = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run on the embedded data; look, do not touch."""
-    folder = tmp_path_factory.mktemp("explore") / "run"
-    with pytest.warns(BenchmarkWarning):
-        fit("compas", preset="paper", epochs=2, settings={"hidden": "8"}, out=folder, device="cpu")
-    return folder
 
 
 @pytest.fixture

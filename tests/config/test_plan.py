@@ -14,7 +14,7 @@ from tests.small import Joined, plan_of
 from torch import Tensor, nn
 
 from paretocosmos import fit
-from paretocosmos.config import Plan, Training, find_third_party
+from paretocosmos.config import Plan, Training
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.methods import Cosmos, Gram, Method, State
 from paretocosmos.nn.backbones import LeNet
@@ -442,12 +442,6 @@ class HeirOfPromising(Promising):
 )
 def test_a_class_speaks_for_itself(backbone: nn.Module, traceable: bool) -> None:
     assert plan_of(backbone=backbone, conditioning="hypernet").traceable is traceable
-
-
-def test_what_is_from_outside_is_found_at_every_depth() -> None:
-    network = nn.Sequential(Promising(Silent()), nn.ReLU())
-    assert list(find_third_party(network)) == [network[0], network[0].inner]
-    assert list(find_third_party(Cosmos())) == []
 
 
 def test_neither_is_what_hangs_on_torchs_modules_or_prepares_the_inputs() -> None:

@@ -21,7 +21,7 @@ from paretocosmos.nn.backbones import LeNet, Mlp
 from paretocosmos.nn.conditioning import Concat, TransposedConv
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import even_rays
-from paretocosmos.problems import Problem, Protocol, Split, load_problem
+from paretocosmos.problems import Problem, Protocol, Split
 from paretocosmos.problems.images import ImageProblem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets
@@ -261,18 +261,6 @@ def test_inputs_and_outputs_may_be_mappings(
             assert front.values[n, j] == pytest.approx(float(expected), rel=1e-5)
 
 
-def test_a_network_without_parameters_can_be_evaluated() -> None:
-    class Segment(nn.Module):
-        """The closed-form answer of the toy: the point r₂ (1, 1)."""
-
-        def forward(self, inputs: Tensor, ray: Tensor) -> Tensor:
-            return ray[1].expand(len(inputs), 2)
-
-    problem: Any = load_problem("toy_convex")
-    front = evaluate(Segment(), problem)
-    np.testing.assert_allclose(front.values, problem.exact_values(front.rays), atol=1e-6)
-
-
 def test_the_wrong_number_of_objectives_is_one_sentence(clean: TabularProblem) -> None:
     three = Concat(Mlp((3,), 1), 3)
     with pytest.raises(ConfigurationError, match=r"found \(25, 2\)"):
@@ -310,23 +298,6 @@ def _literally(model: nn.Module, images: Tensor, ray: Tensor) -> dict[str, Tenso
     x = F.relu(x.flatten(1) @ w["backbone.hidden.weight"].mT + w["backbone.hidden.bias"])
     out = x @ w["backbone.head.weight"].mT + w["backbone.head.bias"]
     return {"top_left": out[:, :10], "bottom_right": out[:, 10:]}
-
-
-def test_images_under_every_ray_are_the_network_written_out(
-    digits: ImageProblem, lenet: TransposedConv
-) -> None:
-    batch, rays = digits.split("val"), even_rays(4, 2)
-    assert batch.inputs.dtype == torch.uint8
-    with torch.inference_mode():
-        found = predict_at_rays(lenet, batch.inputs, rays, digits.prepare)
-    assert {head: out.shape for head, out in found.items()} == {
-        head: (4, len(batch), 10) for head in HEADS
-    }
-    for n, ray in enumerate(rays):
-        for piece in torch.arange(len(batch)).split(50):
-            expected = _literally(lenet, batch.inputs[piece], ray)
-            for head, out in expected.items():
-                torch.testing.assert_close(found[head][n, piece], out, rtol=1e-4, atol=1e-5)
 
 
 def test_scores_of_images_are_those_of_a_loop(digits: ImageProblem, lenet: TransposedConv) -> None:

@@ -152,31 +152,23 @@ def test_a_node_is_killed_in_the_middle(
         assert all((one / name).read_bytes() == (two / name).read_bytes() for name in RESULTS)
 
 
-def test_a_lost_workers_cell_is_tried_again(cluster: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("times", "state", "tried"), [(1, "done", 2), (99, "failed", 3)], ids=["once", "always"]
+)
+def test_a_cell_whose_worker_is_lost_is_tried_again_and_fails_alone(
+    times: int, state: str, tried: int, cluster: str, tmp_path: Path
+) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
-    settings = SETTINGS | {"marks": str(marks), "times": 1}
+    settings = SETTINGS | {"marks": str(marks), "times": times}
     deadly = Experiment("own_problems:deadly", "linear", None, settings)
-    done = reproduce(
-        _recipe(deadly, _cells()[0]), out=tmp_path / "out", device="cpu", cluster=cluster
-    )
-    assert [one.state for one in done.statuses.values()] == ["done", "done"]
-    assert len(list(marks.iterdir())) == 2
-
-
-def test_a_cell_whose_workers_are_all_lost_fails_alone(cluster: str, tmp_path: Path) -> None:
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    settings = SETTINGS | {"marks": str(marks), "times": 99}
-    deadly = Experiment("own_problems:deadly", "linear", None, settings)
-    done = reproduce(
-        _recipe(deadly, _cells()[0]), out=tmp_path / "out", device="cpu", cluster=cluster
-    )
-    assert [one.state for one in done.statuses.values()] == ["failed", "done"]
-    assert len(list(marks.iterdir())) == 3
-    (why,) = done.failures.values()
-    assert why.startswith("its worker was lost 3 times (")
-    assert "\n" not in why
+    recipe = _recipe(deadly, _cells()[0])
+    done = reproduce(recipe, out=tmp_path / "out", device="cpu", cluster=cluster)
+    assert [one.state for one in done.statuses.values()] == [state, "done"]
+    assert len(list(marks.iterdir())) == tried
+    for why in done.failures.values():
+        assert why.startswith("its worker was lost 3 times (")
+        assert "\n" not in why
 
 
 def test_a_bug_far_away_leaves_its_log_here(

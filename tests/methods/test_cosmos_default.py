@@ -88,20 +88,6 @@ def test_weights_rise_to_half_of_the_weighted_sums() -> None:
     assert float(weigh(at_once, losses, at_once.init(2))[0].min()) == 0
 
 
-def test_a_stack_of_networks_keeps_a_state_each() -> None:
-    alone = [ALIGNED.init(2) for _ in range(3)]
-    together: State = {name: torch.stack([s[name] for s in alone]) for name in alone[0]}
-    for epoch in range(2):
-        losses = torch.stack([draw(10 * epoch + seed, 4, 2) for seed in range(3)])
-        rays = ALIGNED.sample(2, 4, torch.Generator().manual_seed(1)).expand(3, 4, 2)
-        together = ALIGNED.at_epoch(epoch, together)
-        weights, together = ALIGNED.weights(losses, rays, no_gram, together)
-        for seed in range(3):
-            state = ALIGNED.at_epoch(epoch, alone[seed])
-            mine, alone[seed] = ALIGNED.weights(losses[seed], rays[seed], no_gram, state)
-            torch.testing.assert_close(weights[seed], mine)
-
-
 def test_losses_that_vanish_have_finite_weights() -> None:
     state = ALIGNED.init(2)
     for losses in (torch.zeros(4, 2), torch.tensor([[0.0, 1.0]] * 4), -torch.ones(4, 2)):

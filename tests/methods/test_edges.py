@@ -70,8 +70,3 @@ def test_a_loss_may_be_zero_but_not_below(
 
 def test_mgda_without_the_losses_takes_any() -> None:
     Mgda(normalisation="l2").check(torch.tensor([-1.0, 1.0]), NAMES)
-
-
-def test_a_method_of_fixed_rays_draws_none() -> None:
-    with pytest.raises(ConfigurationError, match=r"`Separate` does not draw rays.*`fixed_rays`$"):
-        Separate().sample(2, 1, torch.Generator())

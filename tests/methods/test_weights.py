@@ -73,18 +73,6 @@ def test_a_floor_above_the_centre_is_refused(floor: float) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_weights_need_no_grad_mode_and_leave_losses_alone(method: Cosmos | Linear) -> None:
-    losses, rays = torch.rand(4, 3, requires_grad=True), torch.full((4, 3), 1 / 3)
-    with torch.no_grad():
-        without, _ = method.weights(losses, rays, no_gram, {})
-    within, _ = method.weights(losses, rays, no_gram, {})
-    assert torch.equal(without, within)
-    assert losses.grad is None
-    assert losses.is_leaf
-    assert losses.requires_grad
-
-
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_weights_of_half_precision_losses_are_float32(
     method: Cosmos | Linear, dtype: torch.dtype

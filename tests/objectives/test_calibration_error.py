@@ -46,12 +46,3 @@ def test_a_weight_is_as_many_rows() -> None:
     many = calibration_error(logits, {"label": label})
     few = {"label": label[::3], "weight": torch.full((60,), 3.0)}
     assert float(calibration_error(logits[::3], few)) == pytest.approx(float(many), abs=1e-12)
-
-
-def test_it_is_computed_for_all_rays_at_once() -> None:
-    draw = torch.Generator().manual_seed(0)
-    logits = torch.randn(3, 200, 1, generator=draw)
-    targets = {"label": (torch.rand(200, generator=draw) < 0.3).float()}
-    every = torch.vmap(lambda one: calibration_error(one, targets))(logits)
-    alone = torch.stack([calibration_error(one, targets) for one in logits])
-    torch.testing.assert_close(every, alone)

@@ -126,18 +126,6 @@ def test_pixels(protocol: Protocol, rule: RuleName, data: Path) -> None:
             assert float(ready.max()) <= 1
 
 
-def test_metrics_and_scores(data: Path) -> None:
-    problem = multi_mnist(data=str(data))
-    batch = problem.split("test")
-    right = {head: torch.nn.functional.one_hot(batch.targets[head], 10) * 50.0 for head in HEADS}
-    right["bottom_right"][:15] *= -1
-    assert float(problem.metrics["accuracy_top_left"](right, batch.targets)) == 1
-    assert float(problem.metrics["accuracy_bottom_right"](right, batch.targets)) == 0.75
-    scores = [float(objective.score(right, batch.targets)) for objective in problem.objectives]
-    assert scores[0] == pytest.approx(0)
-    assert scores[1] == pytest.approx((50 + np.log(9)) / 4)
-
-
 class TestSearch:
     def test_the_variable_then_the_cache(
         self, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -173,15 +173,6 @@ def test_killed_at_every_touch_of_the_disk(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.system
-def test_a_disk_too_small_to_begin_leaves_nothing(tmp_path: Path) -> None:
-    for size in (0, 600, 3000):  # run.json does not fit, or the checkpoint does not
-        with files_at_most(size), pytest.raises(RunError, match="make room") as caught:
-            _go(tmp_path / "deep" / "er" / "run")
-        assert list(tmp_path.iterdir()) == []
-        assert "\n" not in str(caught.value)
-
-
-@pytest.mark.system
 def test_a_disk_that_fills_up_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     sizes: list[int] = []
@@ -325,17 +316,6 @@ def test_a_run_in_double_comes_back_in_double(people: pd.DataFrame, tmp_path: Pa
         settings=settings,
     )
     np.testing.assert_allclose(plain.predict(people, ray=[0.5, 0.5]), one, atol=1e-4)
-
-
-@pytest.mark.parametrize("split", ["test", "val"])
-def test_evaluating_a_run_reproduces_its_front(table_run: Run, split: str) -> None:
-    run = load_run(table_run.folder)
-    found = evaluate(run.model, run.problem(), split=split, rays=len(run.front))
-    expected = run.front if split == "test" else run.front_val
-    np.testing.assert_array_equal(found.values, expected.values)
-    np.testing.assert_array_equal(found.rays, expected.rays)
-    for name, values in expected.metrics.items():
-        np.testing.assert_array_equal(found.metrics[name], values)
 
 
 def test_predict_is_preprocessing_network_and_sigmoid(table_run: Run, people: pd.DataFrame) -> None:

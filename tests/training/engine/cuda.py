@@ -1,9 +1,11 @@
 """What tests on a real GPU share; they are skipped where there is none."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from paretocosmos import Run
 from paretocosmos.runs import find_newest_checkpoint, load_tensors
@@ -25,8 +27,12 @@ SETTINGS: dict[str, Any] = {
 
 def near(one: Run, two: Run, *, atol: float, rtol: float = 0.0) -> None:
     """Compare the last checkpoints: weights, moments, the method's state."""
-    ours, theirs = ({**load_tensors(find_newest_checkpoint(r.folder))[0]} for r in (one, two))
+    ours, theirs = (_read(find_newest_checkpoint(run.folder)) for run in (one, two))
     assert ours.keys() == theirs.keys()
     for name, value in ours.items():
-        if not name.startswith("rng."):
-            torch.testing.assert_close(value, theirs[name], rtol=rtol, atol=atol, msg=name)
+        torch.testing.assert_close(value, theirs[name], rtol=rtol, atol=atol, msg=name)
+
+
+def _read(file: Path) -> dict[str, Tensor]:
+    tensors, _ = load_tensors(file)
+    return {name: value for name, value in tensors.items() if not name.startswith("rng.")}

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from paretocosmos import Cosmos, Front, Problem, condition, cosmos_loss, evaluate, fit, hypervolume
-from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.errors import ConfigurationError
 from paretocosmos.integrations.lightning import ParetoModule
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import even_rays
@@ -330,68 +330,6 @@ def test_predictions_are_those_at_a_preference(given: str) -> None:
         torch.testing.assert_close(torch.cat(found), expected)
     with pytest.raises(ConfigurationError, match=r"sum of 1\.1"):
         module.preference = (0.9, 0.2)
-
-
-def _apart() -> dict[str, DataLoader[Any]]:
-    """A loader for each objective, with inputs of its own, of different lengths."""
-    one, two = _data(96, 0), _data(60, 5)
-    first: Any = TensorDataset(one.inputs, one.targets["a"])  # type: ignore[arg-type]
-    second: Any = TensorDataset(two.inputs, two.targets["b"])  # type: ignore[arg-type]
-    return {"one": DataLoader(first, 24), "two": DataLoader(second, 20)}
-
-
-def test_a_loader_per_objective_trains_each_on_its_own() -> None:
-    combined = lightning.pytorch.utilities.CombinedLoader(_apart(), "max_size_cycle")
-    model, rays = _model(), []
-    before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    hook = model.register_forward_pre_hook(lambda _, given: rays.append(given[1].clone()))
-    module = Sgd(model, OBJECTIVES, preset="paper", reference=REFERENCE, method="linear")
-    trainer = _trainer(max_steps=1)
-    trainer.fit(module, combined)
-    hook.remove()
-    assert len(rays) == 2  # a call for each, at one ray
-    assert torch.equal(rays[0], rays[1])
-    literal, ray = _model(), rays[0][0]
-    for at, (name, loader) in enumerate(_apart().items()):
-        x, y = next(iter(loader))
-        loss = (literal(x, ray) - y).square().mean()
-        (ray[at] * loss).backward()
-        assert float(trainer.callback_metrics[f"train_{name}"]) == pytest.approx(loss.item())
-    for (name, parameter), expected in zip(
-        model.named_parameters(), literal.parameters(), strict=True
-    ):
-        gradient = (before[name] - parameter.detach()) / RATE
-        torch.testing.assert_close(gradient, expected.grad, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("preset", ["paper", "default"])
-def test_a_front_of_a_loader_per_objective_is_that_of_each(preset: str) -> None:
-    combined = lightning.pytorch.utilities.CombinedLoader
-    module = _module(preset=preset, rays=5)
-    trainer = _trainer(max_epochs=1)
-    trainer.fit(module, combined(_apart(), "max_size_cycle"), combined(_apart(), "max_size"))
-    front = module.front(combined(_apart(), "max_size"))
-    for at, (name, loader) in enumerate(_apart().items()):
-        x, y = loader.dataset[:]
-        with torch.no_grad():
-            exact = [float((module.model(x, r) - y).square().mean()) for r in even_rays(5, 2)]
-            centre = (module.model(x, torch.tensor([0.5, 0.5])) - y).square().mean()
-        np.testing.assert_allclose(front.values[:, at], exact, rtol=1e-5)
-        assert float(trainer.callback_metrics[f"val_{name}"]) == pytest.approx(float(centre))
-
-
-def test_what_a_loader_per_objective_cannot_do_is_said() -> None:
-    combined = lightning.pytorch.utilities.CombinedLoader
-    with pytest.raises(DataError, match=r"that of `two` has ended.*max_size_cycle"):
-        _trainer(max_epochs=1).fit(_module(), combined(_apart(), "max_size"))
-    measured = _module(metrics={"size": lambda outputs, targets: outputs.mean()})
-    with pytest.raises(ConfigurationError, match=r"`metrics`.*loader per objective"):
-        measured.front(combined(_apart(), "max_size"))
-    empty = combined(
-        {**_apart(), "two": DataLoader(TensorDataset(torch.zeros(0, 3)), 4)}, "max_size"
-    )
-    with pytest.raises(DataError, match="found none for `two`"):
-        _module().front(empty)
 
 
 class Shares(DataModule):  # type: ignore[misc]

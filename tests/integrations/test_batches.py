@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import DataError
-from paretocosmos.integrations import LossWeighting, to_batch
+from paretocosmos.integrations.fronts import to_batch
+from paretocosmos.integrations.weighting import LossWeighting
 from paretocosmos.nn.conditioning import Unconditioned
 from paretocosmos.objectives import Deo, MeanSquaredError
 from paretocosmos.types import Batch

@@ -10,7 +10,7 @@ from torch import nn
 
 from paretocosmos import Problem, condition, evaluate, hypervolume
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.integrations import FrontEvaluator, Tallies
+from paretocosmos.integrations.fronts import FrontEvaluator, Tallies
 from paretocosmos.objectives import BinaryCrossEntropy, TprGap, accuracy
 from paretocosmos.types import Batch
 
@@ -45,7 +45,7 @@ def _model(how: str) -> nn.Module:
 
 
 def _tallies(evaluator: FrontEvaluator, model: nn.Module, batch: Batch, size: int) -> Tallies:
-    tallies: Tallies = {}
+    tallies: Tallies = []
     with torch.no_grad():
         for start in range(0, len(batch), size):
             share = slice(start, start + size)
@@ -91,7 +91,7 @@ def test_an_early_front_beyond_the_reference_warns_nobody() -> None:
 
 def test_a_loader_without_batches_is_refused() -> None:
     with pytest.raises(DataError, match=r"batch.*found none"):
-        FrontEvaluator(_problem().objectives, (2, 2), None, 3).front({}, split="val")
+        FrontEvaluator(_problem().objectives, (2, 2), None, 3).front([], split="val")
 
 
 def test_rays_are_at_least_one() -> None:

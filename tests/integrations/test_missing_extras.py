@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paretocosmos.integrations import import_base
+from paretocosmos.integrations.weighting import import_base
 
 CODE = """
 import sys

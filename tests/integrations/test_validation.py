@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from paretocosmos import Cosmos, Method, Objective, condition, registry
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.integrations import FrontEvaluator, LossWeighting
+from paretocosmos.integrations.fronts import FrontEvaluator
+from paretocosmos.integrations.weighting import LossWeighting
 from paretocosmos.nn.conditioning import Concat
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError
 

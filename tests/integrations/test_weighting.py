@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from paretocosmos import Cosmos, Method, Objective, condition, cosmos_loss
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.integrations import LossWeighting
+from paretocosmos.integrations.weighting import LossWeighting
 from paretocosmos.methods import DirichletRays, Epo, Gram, Linear, State
 from paretocosmos.objectives import MeanSquaredError, OneSidedError
 from paretocosmos.training.engine import make_step

@@ -51,7 +51,6 @@ def test_by_hand(criteria: dict[str, Any], place: int) -> None:
     assert list(point.values.values()) == VALUES[place]
     assert point["accuracy"] == ACCURACY[place]
     assert point.split == "val"
-    assert not point.interpolated
 
 
 @given(
@@ -103,20 +102,6 @@ def test_the_knee_of_a_quarter_circle_is_in_its_middle() -> None:
     rays = np.stack([np.cos(angle) ** 2, np.sin(angle) ** 2], axis=1)
     point = Front(rays, values, ("a", "b"), np.array([2, 2])).choose(knee=True)
     assert point["a"] == pytest.approx(1 - math.sqrt(0.5))
-
-
-def test_an_interpolated_point_lies_on_the_line_to_the_next_ray() -> None:
-    point = front().choose(max={"gap": 0.35}, interpolate=True)
-    # from (0.40, 0.20), which keeps it, half of the way to (0.20, 0.50), which does not
-    assert point.interpolated
-    assert point.ray == pytest.approx((0.6, 0.4))
-    assert (point["loss"], point["gap"]) == pytest.approx((0.30, 0.35))
-    assert point["accuracy"] == pytest.approx(0.825)
-    whole = front().choose(max={"gap": 2}, interpolate=True)  # nothing better is out of bounds
-    assert whole.ray == (0.9, 0.1)
-    assert not whole.interpolated
-    with pytest.raises(ConfigurationError, match="`interpolate` needs a bound"):
-        front().choose(knee=True, interpolate=True)
 
 
 @pytest.mark.parametrize(

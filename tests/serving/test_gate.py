@@ -53,14 +53,6 @@ def test_with_the_token(closed: Any, rows: list[dict[str, Any]]) -> None:
         assert all(operation["security"] == [{"token": []}] for operation in verbs.values())
 
 
-def test_the_page_says_how_to_send_the_token(closed: Any) -> None:
-    given = {"Authorization": f"Bearer {TOKEN}", "Host": "example.org"}
-    page = closed.ask("/", headers=given).body.decode()
-    assert "Authorization: Bearer $PARETOCOSMOS_TOKEN" in page
-    assert "curl http://example.org/predict" in page
-    assert TOKEN not in page
-
-
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
 def test_a_body_of_two_lengths_is_refused(method: str, server: Any) -> None:
     lengths = {"Transfer-Encoding": "chunked", "Content-Length": "5"}

@@ -1,7 +1,5 @@
 """`paretocosmos serve`."""
 
-from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -47,11 +45,10 @@ def serve(
     lists = {"trust": tuple(trust or ()), "origins": tuple(origins or ())}
     # tuples, since the settings are frozen and go to every worker process
     settings = Settings(**{**arguments, **lists})
-    serve_run(settings, started=partial(_note_start, folder))
 
+    def note_start(address: str) -> None:
+        # From now on the process only waits: no live display may stay open.
+        close_display()
+        print_note(f"serving {folder} at {address}: open this address for the page of the run")
 
-def _note_start(folder: Path, address: str) -> None:
-    """Print the address of a server that is ready."""
-    # From now on the process only waits: no live display may stay open.
-    close_display()
-    print_note(f"serving {folder} at {address}: open this address for examples")
+    serve_run(settings, started=note_start)

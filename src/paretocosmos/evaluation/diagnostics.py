@@ -20,7 +20,6 @@ from paretocosmos.evaluation.sensitivity import compute_at_equal_weights, comput
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import BEYOND, dominated_share, monotonicity
-from paretocosmos.pareto.metrics.order import ERRORS
 from paretocosmos.problems import Problem
 from paretocosmos.problems.functions import FunctionValue
 from paretocosmos.runtime.device import set_precision
@@ -39,6 +38,8 @@ Kind = Literal[
     "one_end",
 ]
 
+# Standard errors beyond which a difference is no noise, at the two-sided 5 %.
+ERRORS = 1.96
 # The ray moves outputs by less than this share of what another input does, or, where inputs do not
 # matter, values by less than this share of their distance from the reference point.
 INSENSITIVE = 0.01

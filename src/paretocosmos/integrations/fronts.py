@@ -1,4 +1,4 @@
-"""Fronts computed from the batches that a loop of another library evaluates."""
+"""Batches of any loader, and fronts computed from those that another library's loop evaluates."""
 
 import math
 import warnings
@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError, DataError, FrontWarning
 from paretocosmos.evaluation.evaluate import check_rows
 from paretocosmos.evaluation.scoring import StreamingScores, build_front
-from paretocosmos.integrations.weighting import to_float32
-from paretocosmos.objectives import Objective
+from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
@@ -22,10 +21,93 @@ from paretocosmos.types import Batch, Inputs, Metric, first, map_tensors
 
 Rays = int | Tensor | Sequence[Sequence[float]]
 
-Tallies = dict[int, list[StreamingScores]]
-"""A tally for every ray: of all objectives, or of each by its number if each has a loader."""
+Tallies = list[StreamingScores]
+"""A tally for every ray, after the first batch."""
 
-ALL = -1
+# The target by which objectives weight samples if a batch has it.
+WEIGHT = "weight"
+
+
+def collect_target_names(objectives: Sequence[Objective], extra: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of all targets that objectives read, in their order, without duplicates."""
+    names = [objective.target for objective in objectives]
+    names += [o.sensitive for o in objectives if isinstance(o, GroupObjective)]
+    return tuple(dict.fromkeys([*names, *extra]))
+
+
+def to_batch(data: Any, names: Sequence[str]) -> Batch:
+    """Convert what a loader gives into a `Batch`.
+
+    Args:
+        data: a `Batch`; a pair of inputs and a mapping of targets; inputs and a tensor for each
+            target; or a mapping, of which the columns named after a target are targets and the
+            others inputs. `labels`, as Hugging Face's collators write it, is `label`.
+        names: the targets that are read, in their order.
+
+    >>> import torch
+    >>> x, y = torch.zeros(4, 3), torch.ones(4)
+    >>> to_batch((x, y), ["label"]).targets
+    {'label': tensor([1., 1., 1., 1.])}
+    >>> list(to_batch({"input_ids": x, "labels": y}, ["label"]).inputs)
+    ['input_ids']
+    """
+    if isinstance(data, Batch):
+        batch = data
+    elif isinstance(data, Mapping):
+        columns = dict(data)
+        # collators of `transformers` rename `label`; a network's own loss would read `labels`
+        if "label" in names and "label" not in columns and "labels" in columns:
+            columns["label"] = columns.pop("labels")
+        targets = {name: columns.pop(name) for name in (*names, WEIGHT) if name in columns}
+        if not columns:
+            raise DataError(
+                f"a batch needs inputs as well as targets, found only {_quote_names(targets)}: add "
+                "the inputs of the network"
+            )
+        batch = Batch(columns, targets)
+    elif isinstance(data, list | tuple) and len(data) == 2 and isinstance(data[1], Mapping):
+        batch = Batch(data[0], dict(data[1]))
+    elif isinstance(data, list | tuple) and len(data) > 1:
+        inputs, *values = data
+        if len(values) != len(names):
+            raise DataError(
+                f"after the inputs, a batch must have a tensor for each target, {', '.join(names)},"
+                f" found {len(values)}: pass the targets as a mapping"
+            )
+        batch = Batch(inputs, dict(zip(names, values, strict=True)))
+    else:
+        raise DataError(
+            "a batch must be a mapping of columns, or inputs and targets, found "
+            f"{type(data).__name__}: return one from the loader's `collate_fn`"
+        )
+    missing = [name for name in names if name not in batch.targets]
+    if missing:
+        raise DataError(
+            f"the objectives read the target `{missing[0]}`, found {_quote_names(batch.targets)} "
+            "in the batch: add it, or name another as the objective's `target`"
+        )
+    return batch
+
+
+def extract_inputs(data: Any, names: Sequence[str]) -> Any:
+    """Return the inputs of what a loader gives, which may have no targets."""
+    if isinstance(data, Batch):
+        return data.inputs
+    if isinstance(data, Mapping):
+        targets = {*names, WEIGHT, "labels" if "label" in names else ""}
+        return {name: column for name, column in data.items() if name not in targets}
+    return data[0] if isinstance(data, list | tuple) else data
+
+
+def _quote_names(targets: Mapping[str, Any]) -> str:
+    """Quote names for a message."""
+    return ", ".join(f"`{name}`" for name in targets) or "none"
+
+
+def to_float32(outputs: Any) -> Any:
+    """Convert half-precision outputs to float32: no loss is computed in less."""
+    half = (torch.bfloat16, torch.float16)
+    return map_tensors(lambda out: out.float() if out.dtype in half else out, outputs)
 
 
 class FrontEvaluator:
@@ -93,7 +175,6 @@ class FrontEvaluator:
         model: nn.Module,
         batch: Batch,
         *,
-        objective: int = ALL,
         exact: bool = True,
         count: int | None = None,
     ) -> Any:
@@ -102,25 +183,17 @@ class FrontEvaluator:
         Args:
             tallies: what is added to.
             model: the network.
-            batch: of the loader of all objectives, or of one.
-            objective: its number, if it has a loader of its own.
+            batch: inputs and targets.
             exact: run the network in float32, whatever the loop around it does; scores are computed
                 in float32 in any case.
             count: how many samples, the first ones, are counted; all if `None`.
         """
-        if objective != ALL and self.metrics:
-            raise ConfigurationError(
-                "`metrics` need a single loader, found a loader per objective: leave them out, or "
-                "use one loader"
-            )
-        scored = self.objectives if objective == ALL else self.objectives[objective : objective + 1]
         # the centre too, which `evaluate` reports beside the front
         rays = self._all_rays
-        ray_tallies = tallies.setdefault(
-            objective, [StreamingScores(scored, self.metrics) for _ in rays]
-        )
+        if not tallies:
+            tallies += [StreamingScores(self.objectives, self.metrics) for _ in rays]
         device = first(batch.targets).device
-        for ray, tally in zip(rays, ray_tallies, strict=True):
+        for ray, tally in zip(rays, tallies, strict=True):
             with _disable_autocast(device) if exact else nullcontext():
                 outputs = self.compute_outputs(model, batch.inputs, ray)
             with _disable_autocast(device):
@@ -145,19 +218,10 @@ class FrontEvaluator:
             gather: from a tensor to those of all processes, one after another along the first axis.
         """
         reductions = {} if gather is None else _make_reductions(gather)
-        numbers = [ALL] if ALL in tallies else list(range(len(self.objectives)))
-        # a loader per objective may have given nothing for one of them
-        missing = [self.objectives[j].name for j in numbers if j not in tallies]
-        if missing:
-            raise DataError(
-                f"a front needs at least one batch, found none for `{missing[0]}`: check the loader"
-            )
-        rows = [
-            torch.cat([tally.table(**reductions) for tally in tallies[number]], dim=1)
-            for number in numbers
-        ]
+        if not tallies:
+            raise DataError("a front needs at least one batch, found none: check the loader")
         combined = build_front(
-            torch.cat(rows),
+            torch.cat([tally.table(**reductions) for tally in tallies], dim=1),
             self.objectives,
             self._all_rays,
             metrics=tuple(self.metrics),

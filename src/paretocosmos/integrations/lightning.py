@@ -10,8 +10,13 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.evaluate import evaluation_mode
 from paretocosmos.evaluation.samples import move_batch
-from paretocosmos.integrations.batches import extract_inputs
-from paretocosmos.integrations.fronts import ALL, FrontEvaluator, Rays, Tallies
+from paretocosmos.integrations.fronts import (
+    FrontEvaluator,
+    Rays,
+    Tallies,
+    extract_inputs,
+    to_batch,
+)
 from paretocosmos.integrations.weighting import LoopOptions, LossWeighting, import_base
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Front
@@ -41,9 +46,8 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
 
     A batch is one of these: inputs and a mapping of targets; inputs and one tensor per target, in
     the order of the objectives; a mapping, whose columns named after a target are targets and whose
-    others are the inputs of the network; a `Batch`. If every objective has its own loader, pass
-    Lightning's `CombinedLoader` of them, by the names of the objectives. The Trainer's `predict`
-    gives outputs at `preference`.
+    others are the inputs of the network; a `Batch`. The Trainer's `predict` gives outputs at
+    `preference`.
 
     Example: ``examples/lightning_loop.py``.
 
@@ -84,7 +88,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         super().__init__()
         self.weighting = LossWeighting(model, objectives, seed=seed, **options)
         self._evaluator = FrontEvaluator(self.weighting.objectives, reference, metrics, rays)
-        self._tallies: Tallies = {}
+        self._tallies: Tallies = []
         self._preference = self._evaluator.centre
         if learning_rate is None:
             learning_rate = self.weighting.training.learning_rate
@@ -164,10 +168,10 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         (self._preference,) = as_rays([list(ray)], len(self.weighting.objectives))
 
     def on_validation_epoch_start(self) -> None:
-        self._tallies = {}
+        self._tallies = []
 
     def on_test_epoch_start(self) -> None:
-        self._tallies = {}
+        self._tallies = []
 
     def on_validation_epoch_end(self) -> None:
         self._report("val")
@@ -184,10 +188,11 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
             split: ``"train"``, ``"val"`` or ``"test"``.
         """
         evaluator = self._evaluator.with_rays(rays)
-        tallies: Tallies = {}  # its own, so that it may be called during a validation
+        tallies: Tallies = []  # its own, so that it may be called during a validation
         with evaluation_mode(self):
             for batch in _find_loader(data, check_split(split)):
-                self._add(evaluator, tallies, batch, transfer=True)
+                converted = to_batch(batch, self.weighting.targets)
+                evaluator.add(tallies, self.model, self._transfer(converted))
             return evaluator.front(tallies, split=split)[0]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -200,22 +205,9 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
         if loader:
             raise ConfigurationError(
                 "a front needs one loader, found several: pass one to the Trainer and the "
-                "others to `front`; or, where every objective has its own, a `CombinedLoader` of "
-                'them by the objectives\' names, with mode="max_size"'
+                "others to `front`"
             )
-        self._add(self._evaluator, self._tallies, batch)
-
-    def _add(
-        self, evaluator: FrontEvaluator, tallies: Tallies, data: Any, *, transfer: bool = False
-    ) -> None:
-        """Add a batch to a front; of a loader per objective those that have not ended."""
-        batches = self.weighting.to_batches(data)
-        for number, batch in enumerate(batches):
-            if batch is not None:
-                # batches of the Trainer are on the device already
-                moved = self._transfer(batch) if transfer else batch
-                objective = number if len(batches) > 1 else ALL
-                evaluator.add(tallies, self.model, moved, objective=objective)
+        self._evaluator.add(self._tallies, self.model, to_batch(batch, self.weighting.targets))
 
     def _transfer(self, batch: Batch) -> Batch:
         """Move a batch to the network's device and type, as the Trainer does."""
@@ -226,7 +218,7 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
     def _report(self, split: str) -> None:
         gather = None if self.trainer.world_size == 1 else self._gather
         numbers = self._evaluator.front(self._tallies, split=split, gather=gather)[1]
-        self._tallies = {}
+        self._tallies = []
         named = {f"{split}_{name}": value for name, value in numbers.items()}
         self.log_dict(named, sync_dist=True)  # the same everywhere, but Lightning would warn
 
@@ -244,10 +236,6 @@ class ParetoModule(LightningModule):  # type: ignore[misc]
 
 def _find_loader(data: Any, split: str) -> Iterable[Any]:
     """Return the loader of a split: the data itself, or what a data module has for it."""
-    from lightning.pytorch.utilities import CombinedLoader
-
-    if isinstance(data, CombinedLoader):
-        return (batch for batch, *_ in data)  # without the numbers of the batch and the loader
     method = getattr(data, f"{split}_dataloader", None)
     if method is None:
         return data  # type: ignore[no-any-return]

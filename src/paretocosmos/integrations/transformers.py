@@ -11,8 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.integrations.batches import extract_inputs, to_batch
-from paretocosmos.integrations.fronts import FrontEvaluator, Rays, Tallies
+from paretocosmos.integrations.fronts import (
+    FrontEvaluator,
+    Rays,
+    Tallies,
+    extract_inputs,
+    to_batch,
+)
 from paretocosmos.integrations.pretrained import write_description
 from paretocosmos.integrations.weighting import LoopOptions, LossWeighting, import_base
 from paretocosmos.nn.conditioning import Conditioning
@@ -95,7 +100,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         self.weighting = LossWeighting(model, objectives, seed=args.seed, **options)
         self._evaluator = FrontEvaluator(self.weighting.objectives, reference, metrics, rays)
         self._front: Front
-        self._tallies: Tallies = {}
+        self._tallies: Tallies = []
         self._predict_ray: Tensor | None = None  # set while `predict` runs
         self._position = (-1, 0)  # the step, and the batch's number in it
         self._summed, self._batches = torch.zeros(()), 0  # losses since they were logged
@@ -175,7 +180,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
         metric_key_prefix: str = "eval",
     ) -> Any:
         """Run the Trainer's loop, and add the metrics of the front to its own."""
-        self._tallies = {}
+        self._tallies = []
         output = super().evaluation_loop(
             dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
         )
@@ -184,7 +189,7 @@ class ParetoTrainer(Trainer):  # type: ignore[misc]
             self._front, numbers = self._evaluator.front(self._tallies, split="val", gather=gather)
             named = {f"{metric_key_prefix}_{name}": value for name, value in numbers.items()}
             output.metrics.update(named)
-        self._tallies = {}  # may hold outputs of all samples, for metrics that need them at once
+        self._tallies = []  # may hold outputs of all samples, for metrics that need them at once
         return output
 
     def predict(
@@ -293,17 +298,13 @@ def _adapt_arguments(model: nn.Module, args: Any) -> Any:
     adapted.remove_unused_columns = False
     if args.gradient_checkpointing and not hasattr(model, "gradient_checkpointing_enable"):
         adapted.gradient_checkpointing = False  # the Trainer would ask the network around it
-        _enable_checkpointing(model, args.gradient_checkpointing_kwargs)
+        backbone: Any = getattr(model, "backbone", model)
+        if not hasattr(backbone, "gradient_checkpointing_enable"):
+            raise ConfigurationError(
+                "`gradient_checkpointing` needs support by the network, found none in "
+                f"{type(backbone).__name__}: wrap its blocks in torch.utils.checkpoint.checkpoint "
+                "instead"
+            )
+        settings = {"use_reentrant": False, **(args.gradient_checkpointing_kwargs or {})}
+        backbone.gradient_checkpointing_enable(gradient_checkpointing_kwargs=settings)
     return adapted
-
-
-def _enable_checkpointing(model: nn.Module, settings: Mapping[str, Any] | None) -> None:
-    """Make the backbone recompute its activations in the backward pass."""
-    enable = getattr(getattr(model, "backbone", None), "gradient_checkpointing_enable", None)
-    if enable is None:
-        raise ConfigurationError(
-            "`gradient_checkpointing` needs support by the network, found none in "
-            f"{type(getattr(model, 'backbone', model)).__name__}: wrap its blocks in "
-            "torch.utils.checkpoint.checkpoint instead"
-        )
-    enable(gradient_checkpointing_kwargs={"use_reentrant": False, **(settings or {})})

@@ -23,8 +23,8 @@ from paretocosmos.config.presets import (
     get_loop_settings,
 )
 from paretocosmos.config.settings import Training, get_pairs, get_spec_name, split_settings
-from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError, unknown
-from paretocosmos.integrations.batches import collect_target_names, split_by_objective, to_batch
+from paretocosmos.errors import ConfigurationError, MissingExtraError, unknown
+from paretocosmos.integrations.fronts import collect_target_names, to_batch, to_float32
 from paretocosmos.methods import Gram, Method
 from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.objectives import Objective
@@ -37,7 +37,7 @@ from paretocosmos.training.engine.step import (
     expand_rays,
 )
 from paretocosmos.training.loss_scales import compute_pulls
-from paretocosmos.types import Batch, Outputs, Targets, first, map_tensors
+from paretocosmos.types import Outputs, Targets, first
 
 Ranks = Literal["differ", "agree"]
 
@@ -192,7 +192,7 @@ class WeightedBatch(NamedTuple):
     Attributes:
         total: the scalar to back-propagate; its gradient is the method's, its value means little.
         losses: ``[J]``, without gradient, the mean over the rays.
-        outputs: the network's; those for the first objective if each has a loader.
+        outputs: the network's.
         samples: the size of the batch.
     """
 
@@ -200,14 +200,6 @@ class WeightedBatch(NamedTuple):
     losses: Tensor
     outputs: Outputs
     samples: int
-
-
-class _Forward(NamedTuple):
-    """Objectives that read the same batch, and the network's outputs for it."""
-
-    objectives: Sequence[Objective]
-    outputs: Outputs
-    targets: Targets
 
 
 class LossWeighting:
@@ -266,16 +258,6 @@ class LossWeighting:
         """The objectives' names."""
         return tuple(objective.name for objective in self.objectives)
 
-    def to_batches(self, data: Any) -> tuple[Batch | None, ...]:
-        """Return one batch for all objectives, or one for each if each has its own loader."""
-        by_objective = split_by_objective(data, self.objectives)
-        if by_objective is None:
-            return (to_batch(data, self.targets),)
-        return tuple(
-            None if value is None else to_batch(value, collect_target_names([objective], ()))
-            for objective, value in zip(self.objectives, by_objective, strict=True)
-        )
-
     def draw_rays(self, position: Sequence[int], rank: int, count: int) -> Tensor:
         """Draw rays ``[G, J]`` of the batch at a position in the training, for one process."""
         # SeedSequence mixes the numbers, so that neighbouring batches have unrelated rays
@@ -299,8 +281,7 @@ class LossWeighting:
 
         Args:
             model: what is called, the network or a wrapper around it.
-            data: a loader's batch on the network's device; or one for each objective by name, if
-                each has its own loader: then the network is called for each, at the same rays.
+            data: a loader's batch on the network's device.
             epoch: of the training, from 0.
             position: numbers that no other batch of the training has.
             rank: the number of the process.
@@ -309,28 +290,23 @@ class LossWeighting:
         """
         network = model if network is None else network
         parameter = next(p for p in network.parameters() if p.is_floating_point())
-        batches = self._require_batches(self.to_batches(data))
-        # the same rays for all loaders, so a number of rays that divides every batch
-        count = math.gcd(*(self._count_rays(batch) for batch in batches))
+        batch = to_batch(data, self.targets)
+        if self.rays_per_batch is None:
+            count = choose_rays_per_batch(self.preset, first(batch.inputs).ndim - 1, len(batch))
+        else:
+            count = math.gcd(len(batch), self.rays_per_batch)
         rays = self.draw_rays(position, rank, count).to(parameter.device)
-        readers = [self.objectives] if len(batches) == 1 else [(o,) for o in self.objectives]
-        passes: list[_Forward] = []
-        for objectives, batch in zip(readers, batches, strict=True):
-            network_rays = rays.to(parameter.dtype)
-            # somebody's own network knows a ray for each sample, but no groups
-            if not isinstance(network, Conditioning):
-                network_rays = expand_rays(network_rays, len(batch))
-            outputs = model(batch.inputs, network_rays)
-            passes.append(_Forward(objectives, outputs, batch.targets))
+        network_rays = rays.to(parameter.dtype)
+        # somebody's own network knows a ray for each sample, but no groups
+        if not isinstance(network, Conditioning):
+            network_rays = expand_rays(network_rays, len(batch))
+        outputs = model(batch.inputs, network_rays)
         # losses and weights are always float32: half precision loses small differences
         with torch.autocast(parameter.device.type, enabled=False):
-            columns = [
-                compute_group_losses(p.objectives, to_float32(p.outputs), p.targets, count)
-                for p in passes
-            ]
-            losses = torch.cat(columns, dim=1)
+            exact = to_float32(outputs)
+            losses = compute_group_losses(self.objectives, exact, batch.targets, count)
             if not self._scaled:
-                self._update_scales(passes, mean)
+                self._update_scales(exact, batch.targets, mean)
             detached = losses.detach()
             if mean is not None and self.ranks == "agree":
                 detached = mean(detached)
@@ -346,19 +322,7 @@ class LossWeighting:
             # weights are constants (a method may differentiate through `losses` to find them)
             total = (weights.detach() * losses).sum()
         self.state = {**after, **scales}
-        samples = sum(len(batch) for batch in batches)
-        return WeightedBatch(total, losses.detach().mean(dim=0), passes[0].outputs, samples)
-
-    def _require_batches(self, batches: Sequence[Batch | None]) -> list[Batch]:
-        """Raise if a loader has ended: a step needs a batch of each."""
-        for objective, batch in zip(self.objectives, batches, strict=False):
-            if batch is None:
-                raise DataError(
-                    "a step needs a batch of every objective's loader, but that of "
-                    f"`{objective.name}` has ended: let the `CombinedLoader` restart it, with "
-                    'mode="max_size_cycle"'
-                )
-        return [batch for batch in batches if batch is not None]
+        return WeightedBatch(total, losses.detach().mean(dim=0), outputs, len(batch))
 
     def _init_state(self) -> dict[str, Tensor]:
         """Return the state before the first batch: the method's, and no scales."""
@@ -367,16 +331,11 @@ class LossWeighting:
         return {**self.method.init(count), **scales}
 
     def _update_scales(
-        self, passes: Sequence[_Forward], mean: Callable[[Tensor], Tensor] | None
+        self, outputs: Outputs, targets: Targets, mean: Callable[[Tensor], Tensor] | None
     ) -> None:
         """Take each loss's scale from the first batch in which it has a gradient."""
         generator = torch.Generator().manual_seed(self.seed)
-        norms = torch.cat(
-            [
-                compute_pulls(p.objectives, to_float32(p.outputs), p.targets, generator)
-                for p in passes
-            ]
-        )
+        norms = compute_pulls(self.objectives, outputs, targets, generator)
         stacked = torch.stack([norms, (norms > 0).float()])  # one reduction for both
         # the mean over the processes whose batch gives a scale, so that all have the same one
         norms, share = stacked if mean is None else mean(stacked)
@@ -384,11 +343,6 @@ class LossWeighting:
         # a loss without a gradient in this batch waits for a later one; its share is 0 then
         scales = torch.where(before > 0, before, norms / share.clamp_min(1e-12))
         self.state[LOSS_SCALES], self._scaled = scales, bool((scales > 0).all())
-
-    def _count_rays(self, batch: Batch) -> int:
-        if self.rays_per_batch is not None:
-            return math.gcd(len(batch), self.rays_per_batch)
-        return choose_rays_per_batch(self.preset, first(batch.inputs).ndim - 1, len(batch))
 
     def _start_epoch(self, epoch: int, losses: Tensor) -> None:
         if self.epoch < 0:  # once, on the first losses: some methods need positive ones
@@ -426,9 +380,3 @@ class LossWeighting:
         }
         self.epoch = int(stored["epoch"])
         self._scaled = LOSS_SCALES not in self.state or bool((self.state[LOSS_SCALES] > 0).all())
-
-
-def to_float32(outputs: Any) -> Any:
-    """Convert half-precision outputs to float32: no loss is computed in less."""
-    half = (torch.bfloat16, torch.float16)
-    return map_tensors(lambda out: out.float() if out.dtype in half else out, outputs)

@@ -201,14 +201,10 @@ class Front:
             provenance=self.provenance,
         )
 
-    def choose(
-        self, *, interpolate: bool = False, **criteria: "Unpack[CriteriaOptions]"
-    ) -> "Point":
+    def choose(self, **criteria: "Unpack[CriteriaOptions]") -> "Point":
         """Return the point that meets the criteria best, among the rays of this front.
 
         Args:
-            interpolate: go on towards the next ray as far as the bounds allow on a straight line;
-                a guess, where `Run.choose` measures.
             criteria: bounds and what is best among the points that keep them, by the keywords of
                 `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
                 `weights`, `near` and `allow_constant`.
@@ -229,10 +225,7 @@ class Front:
             raise ConfigurationError(
                 "`confidence` needs the rows that the front was evaluated on: use `Run.choose`"
             )
-        best = selection.find_best(self, checked)
-        if interpolate:
-            return selection.interpolate_point(self, checked, best)
-        return get_point(self, best)
+        return get_point(self, selection.find_best(self, checked))
 
     def plot(self, *others: "Front", title: str = "") -> "Picture":
         """Draw the front: a picture that a notebook shows and ``.save("front.png")`` writes.
@@ -303,7 +296,6 @@ class Point:
         values: the objectives, by name.
         metrics: further numbers, by name.
         split: the data they were measured on.
-        interpolated: whether they were guessed between two rays instead of measured.
         intervals: 95 % intervals of the numbers, where they are known.
         limits: how far a bounded number may be with the confidence asked for, where one was.
 
@@ -317,7 +309,6 @@ class Point:
     values: Mapping[str, float]
     metrics: Mapping[str, float]
     split: str
-    interpolated: bool = False
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
 

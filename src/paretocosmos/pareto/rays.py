@@ -100,7 +100,14 @@ def even_rays(count: int, objectives: int, *, ends: bool = False) -> Tensor:
         angles = torch.linspace(MARGIN, math.pi / 2 - MARGIN, count, dtype=torch.float64)
         points = torch.stack([angles.cos(), angles.sin()], dim=1)
     elif objectives == 3:
-        points = _spread_on_octant(count)
+        # A Fibonacci lattice, equal-area: the height is uniform on a sphere, and the golden ratio
+        # spreads the azimuth.
+        index = torch.arange(count, dtype=torch.float64)
+        height = (index + 0.5) / count
+        # half a step on, so that no ray lies on the edge, where an entry is 0
+        azimuth = ((index + 0.5) * (math.sqrt(5) - 1) / 2 % 1) * math.pi / 2
+        radius = (1 - height**2).sqrt()
+        points = torch.stack([radius * azimuth.cos(), radius * azimuth.sin(), height], dim=1)
     else:
         generator = torch.Generator().manual_seed(0)
         points = stratified_rays(1, count, objectives, alpha=0.5, generator=generator).double()
@@ -161,10 +168,12 @@ def as_rays(
             f"a ray must have one entry per objective, here {objectives}; found shape "
             f"{tuple(torch.as_tensor(rays).shape)}"
         )
-    if not bool(torch.isfinite(tensor).all()) or bool((tensor < 0).any()):
+    is_bad = ~torch.isfinite(tensor).all(dim=1) | (tensor < 0).any(dim=1)
+    if bool(is_bad.any()):
+        bad = [round(value, 6) for value in tensor[is_bad][0].tolist()]
         raise ConfigurationError(
-            f"a ray must have finite entries >= 0; found {_find_bad_ray(tensor)}: use values such "
-            "as " + ",".join(f"{1 / objectives:.3g}" for _ in range(objectives))
+            f"a ray must have finite entries >= 0; found {bad}: use values such as "
+            + ",".join(f"{1 / objectives:.3g}" for _ in range(objectives))
         )
     total = tensor.sum(dim=1, keepdim=True)
     worst = float(total[(total - 1).abs().argmax()])
@@ -223,22 +232,6 @@ def check_alpha(alpha: Alpha, objectives: int | None = None) -> tuple[float, ...
             f"{len(values)}"
         )
     return values
-
-
-def _find_bad_ray(tensor: Tensor) -> list[float]:
-    bad = ~torch.isfinite(tensor).all(dim=1) | (tensor < 0).any(dim=1)
-    return [round(value, 6) for value in tensor[bad][0].tolist()]
-
-
-def _spread_on_octant(count: int) -> Tensor:
-    """Return points of a Fibonacci lattice on the positive octant of the sphere."""
-    # Equal-area: the height is uniform on a sphere; the golden ratio spreads the azimuth.
-    index = torch.arange(count, dtype=torch.float64)
-    height = (index + 0.5) / count
-    # half a step on, so that no ray lies on the edge, where an entry is 0
-    azimuth = ((index + 0.5) * (math.sqrt(5) - 1) / 2 % 1) * math.pi / 2
-    radius = (1 - height**2).sqrt()
-    return torch.stack([radius * azimuth.cos(), radius * azimuth.sin(), height], dim=1)
 
 
 # Places of a table of the Beta distribution.

@@ -238,8 +238,9 @@ def find_feasible(front: Front, criteria: Criteria) -> Mask:
 def compute_cost(front: Front, criteria: Criteria) -> Array:
     """Return ``[N]``: smallest at the best point, infinite where a point does not count."""
     columns = get_columns(front)
+    cost: Any
     if criteria.sought:
-        cost = sum_weighted(columns, criteria.sought)
+        cost = sum(weight * columns[name] for name, weight in criteria.sought.items())
     elif criteria.near is not None:
         cost = _compute_distance(front, criteria.near)
     elif criteria.knee or criteria.weights is not None:
@@ -257,12 +258,6 @@ def compute_cost(front: Front, criteria: Criteria) -> Array:
         free = [name for name in front.names if name not in (*criteria.max, *criteria.min)]
         cost = columns[(free or front.names)[0]]
     return np.where(np.isnan(cost), np.inf, cost)
-
-
-def sum_weighted(columns: Mapping[str, Array], weights: Mapping[str, float]) -> Array:
-    """Return the sum of some columns, each times its weight."""
-    total: Array = sum(weight * columns[name] for name, weight in weights.items())  # type: ignore[assignment]
-    return total
 
 
 def find_constant(front: Front) -> Mask:
@@ -364,49 +359,3 @@ def find_neighbours(rays: Array, index: int) -> list[tuple[Array, int | None]]:
         order = np.linalg.norm(candidates[rest] - rays[index], axis=1).argsort(kind="stable")
         nearest = rest[order][: 2 * (objectives - 1)].tolist()
     return [(candidates[n], n if n < len(rays) else None) for n in nearest]
-
-
-def interpolate_point(front: Front, criteria: Criteria, index: int) -> Point:
-    """Go from the best point towards a better one beyond the bounds, as far as lines allow.
-
-    Args:
-        front: its points are the ends of the lines.
-        criteria: has bounds, and something to minimise or maximise.
-        index: the best point that keeps them.
-    """
-    if (
-        criteria.knee
-        or criteria.weights is not None
-        or criteria.near is not None
-        or not criteria.bounds()
-    ):
-        raise ConfigurationError(
-            "`interpolate` needs a bound: give one, such as "
-            "max={'tpr_gap': 0.02}, with or without `minimize` or `maximize`"
-        )
-    columns, cost = get_columns(front), compute_cost(front, criteria)
-    best, share, toward = math.inf, 0.0, index
-    for _, neighbour in find_neighbours(front.rays, index):
-        if neighbour is None or not cost[neighbour] < cost[index]:
-            continue
-        reachable = 1.0
-        for name, bound, side in criteria.bounds():
-            low, high = columns[name][index], columns[name][neighbour]
-            if side * high > side * bound:  # the line crosses the bound between the two
-                reachable = min(reachable, (bound - low) / (high - low))
-        reached = cost[index] + reachable * (cost[neighbour] - cost[index])
-        if reachable < 1 and reached < best:
-            best, share, toward = reached, float(reachable), neighbour
-    start, end = get_point(front, index), get_point(front, toward)
-
-    def mix(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
-        return {name: (1 - share) * value + share * second[name] for name, value in first.items()}
-
-    rays = (1 - share) * front.rays[index] + share * front.rays[toward]
-    return Point(
-        tuple(rays.tolist()),
-        mix(start.values, end.values),
-        mix(start.metrics, end.metrics),
-        front.split,
-        interpolated=share > 0,
-    )

@@ -1,6 +1,5 @@
 """The HTTP application: routes, errors and the description in OpenAPI."""
 
-import re
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -11,19 +10,26 @@ from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import (
+    FileResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
 
 from paretocosmos._version import __version__
 from paretocosmos.errors import ParetoCosmosError
 from paretocosmos.serving.middleware import BEARER, AuthMiddleware, FramingMiddleware
-from paretocosmos.serving.pages import SECURITY_POLICY, render_index
 from paretocosmos.serving.request_body import shorten_json
 from paretocosmos.serving.schemas import Chosen, Outputs, Probabilities, Refusal
 from paretocosmos.serving.service import Service
 from paretocosmos.serving.settings import Settings
 
-# A Host header that a page may repeat; others are replaced by the loopback's address.
-ADDRESS = re.compile(r"[\w.\-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?")
+# Without allow-same-origin, the script of a run's page cannot ask this server.
+PAGE_POLICY = (
+    "sandbox allow-scripts allow-downloads allow-popups allow-modals; frame-ancestors 'none'"
+)
 SCHEMA_PATH = "#/components/schemas/{model}"
 ERROR_SCHEMA = {"$ref": SCHEMA_PATH.format(model="Refusal")}
 # OpenAPI's names of statuses suffice: each answer explains itself.
@@ -151,14 +157,7 @@ def _add_gets(app: FastAPI, service: Service) -> None:
         return Response(text, media_type="text/plain; version=0.0.4")
 
     @app.get("/", include_in_schema=False)
-    async def home(request: Request) -> Response:
-        guarded = service.settings.token is not None
-        page = render_index(run, service.example, _find_address(request), token=guarded)
-        return HTMLResponse(page, headers={"Content-Security-Policy": SECURITY_POLICY})
-
-
-def _find_address(request: Request) -> str:
-    """Return the address under which the client reached this server."""
-    host = request.headers.get("host", "")
-    scheme = "https" if request.url.scheme == "https" else "http"
-    return f"{scheme}://{host if ADDRESS.fullmatch(host) else 'localhost:8000'}"
+    async def home(_request: Request) -> Response:
+        if run.report is None:
+            return RedirectResponse("openapi.json")
+        return FileResponse(run.report, headers={"Content-Security-Policy": PAGE_POLICY})

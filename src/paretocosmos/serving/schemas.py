@@ -139,20 +139,18 @@ class TableRows(Rows):
                     unseen.setdefault(name, set()).add(label)
             numbers.append(values)
         # numpy converts None to NaN
-        warnings = [_warn_of_unseen(name, labels) for name, labels in unseen.items()]
+        warnings = []
+        for name, labels in unseen.items():
+            # a client may send anything: labels are cut, and three are enough
+            few = ", ".join(f"`{label[:40]}`" for label in sorted(labels)[:3])
+            warnings.append(
+                f"the column `{name}` has values that were not in the training rows: {few}"
+                f"{', ...' * (len(labels) > 3)}; they are treated as none of the known ones"
+            )
         return np.array(numbers, dtype=np.float64), warnings
 
     def to_features(self, rows: Numbers) -> npt.NDArray[np.float32]:
         return self._table.standardise(rows)
-
-
-def _warn_of_unseen(name: str, labels: set[str]) -> str:
-    # a client may send anything: labels are cut, and three are enough
-    few = ", ".join(f"`{label[:40]}`" for label in sorted(labels)[:3]) + ", ..." * (len(labels) > 3)
-    return (
-        f"the column `{name}` has values that were not in the training rows: {few}; they are "
-        "treated as none of the known ones"
-    )
 
 
 STRICT = ConfigDict(strict=True, extra="forbid")

@@ -169,7 +169,12 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.run = load_run(settings.folder, trust=settings.trust, device=settings.device)
-        threads = choose_threads(self.run, settings.workers)
+        # More threads than one slow small matrix products down, since they have to be woken.
+        is_small = self.run.record["parameters"] * ROWS_UNDER_LOAD < SMALL_STEP
+        if is_small and len(self.run.record["input_shape"]) == 1:
+            threads = 1
+        else:
+            threads = max(1, torch.get_num_threads() // settings.workers)
         self.metrics = Metrics()
         self.body_reader = BodyReader(max_bytes=settings.max_bytes, timeout=settings.timeout)
         front, table, shape = self.run.front, self.run.table, self.run.record["input_shape"]
@@ -189,7 +194,11 @@ class Service:
         self.chooser = Chooser(
             self.run, data=settings.data, timeout=settings.timeout, threads=threads
         )
-        self._classes = find_classification_heads(self.run)
+        # the heads with logits of classes: those whose accuracy the front reports
+        outputs = self.run.record["outputs"]
+        heads = {head: f"accuracy_{head}" for head in outputs} if isinstance(outputs, dict) else {}
+        metrics = heads or {"outputs": "accuracy"}
+        self._classes = {head for head, metric in metrics.items() if metric in front.metrics}
 
     def parse_question(self, body: bytes) -> tuple[Numbers, Rays, list[str], float]:
         """Return the rows, rays, warnings and threshold of a body."""
@@ -255,20 +264,3 @@ def _check_rows(is_wrong: npt.NDArray[np.bool_], why: str) -> None:
     if rows.any():
         description = f"row {int(rows.argmax())} has numbers too large for the network"
         raise HTTPException(422, f"{description}, {why}")
-
-
-def choose_threads(run: Run, workers: int) -> int:
-    """Return the threads of a pass: one if it is small, as in training, else a worker's share."""
-    # More threads than one slow small matrix products down, since they have to be woken.
-    is_flat = len(run.record["input_shape"]) == 1
-    if is_flat and run.record["parameters"] * ROWS_UNDER_LOAD < SMALL_STEP:
-        return 1
-    return max(1, torch.get_num_threads() // workers)
-
-
-def find_classification_heads(run: Run) -> set[str]:
-    """Return the heads with logits of classes: those whose accuracy the front reports."""
-    outputs = run.record["outputs"]
-    heads = {head: f"accuracy_{head}" for head in outputs} if isinstance(outputs, dict) else {}
-    metrics = heads or {"outputs": "accuracy"}
-    return {head for head, metric in metrics.items() if metric in run.front.metrics}

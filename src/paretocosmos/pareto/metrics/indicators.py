@@ -262,7 +262,13 @@ def expected_utility(front: Front, *, scale: npt.ArrayLike | None = None) -> flo
     values = front.values[~np.isnan(front.values).any(axis=1)]
     if not len(values):
         return float("nan")
-    weights = _spread_weights(front.objectives)
+    # weights that fill the simplex evenly
+    if front.objectives == 2:
+        # midpoints: the error of the integral falls with the square of their number
+        first = (np.arange(EVEN) + 0.5) / EVEN
+        weights = np.stack([first, 1 - first], axis=1)
+    else:
+        weights = np.random.default_rng(0).dirichlet(np.ones(front.objectives), DRAWN)
     return float((weights @ (values / _check_scale(front, scale)).T).min(axis=1).mean())
 
 
@@ -291,15 +297,6 @@ def igd_plus(front: Front, reference: Front, *, scale: npt.ArrayLike | None = No
     sizes = _check_scale(front, scale)
     points, goal = (f.values[f.non_dominated] / sizes for f in (front, reference))
     return float(moocore.igd_plus(points, ref=goal)) if len(points) and len(goal) else float("nan")
-
-
-def _spread_weights(objectives: int) -> Array:
-    """Return weights ``[n, J]`` that fill the simplex evenly."""
-    if objectives == 2:
-        # midpoints: the error of the integral falls with the square of their number
-        first = (np.arange(EVEN) + 0.5) / EVEN
-        return np.stack([first, 1 - first], axis=1)
-    return np.random.default_rng(0).dirichlet(np.ones(objectives), DRAWN)
 
 
 def _check_scale(front: Front, scale: npt.ArrayLike | None) -> Array:

@@ -8,8 +8,8 @@ from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics.indicators import check_same_objectives
 
 # The share of paired draws in which a difference has one sign to be beyond noise: the two-sided
-# 5 % of a bootstrap interval, and as many standard errors.
-BEYOND, ERRORS = 0.975, 1.96
+# 5 % of a bootstrap interval.
+BEYOND = 0.975
 # Weights closer than this are one: rays are float32.
 DIGITS = 6
 
@@ -54,36 +54,26 @@ def inverted_share(front: Front, draws: npt.ArrayLike) -> Array:
     return share
 
 
-def dominated_share(front: Front, noise: npt.ArrayLike | None = None) -> float:
+def dominated_share(front: Front, draws: npt.ArrayLike | None = None) -> float:
     """Compute the share of rays that another ray's point dominates; 0 is best.
 
     Args:
         front: whose points are counted; one with a NaN counts as dominated.
-        noise: count only what is beyond chance: standard errors of the values ``[N, J]``, of which
-            a point must be better by 1.96 of the difference in every objective, or paired draws of
-            the values ``[draws, N, J]``, in 97.5 % of which it must dominate.
+        draws: count only what is beyond chance: paired draws of the values ``[draws, N, J]``, in
+            97.5 % of which another point must dominate.
 
     >>> rays, values = [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]], [[1, 3], [2, 4], [3, 1]]
-    >>> front = Front(rays, values, ("loss", "gap"), (5, 5))
-    >>> round(dominated_share(front), 2), dominated_share(front, np.full((3, 2), 0.9))
-    (0.33, 0.0)
+    >>> round(dominated_share(Front(rays, values, ("loss", "gap"), (5, 5))), 2)
+    0.33
     """
-    if noise is None:
+    if draws is None:
         return float(1 - front.non_dominated.mean())
-    noise = np.asarray(noise, dtype=np.float64)
+    drawn = _check_draws(front, draws)
+    counts = np.zeros((len(front), len(front)), dtype=np.int64)
+    for values in drawn:
+        counts += _find_dominated(values, values)
     missing = np.isnan(front.values).any(axis=1)
-    if noise.shape == front.values.shape:
-        lead = front.values[:, None] - front.values[None]
-        # of a difference of independent numbers
-        errors = np.sqrt(noise[:, None] ** 2 + noise[None] ** 2)
-        dominated = np.all(lead >= ERRORS * errors, axis=2) & np.any(lead > 0, axis=2)
-    else:
-        drawn = _check_draws(front, noise)
-        counts = np.zeros((len(front), len(front)), dtype=np.int64)
-        for values in drawn:
-            counts += _find_dominated(values, values)
-        dominated = counts >= BEYOND * len(drawn)
-    return float(np.mean(np.any(dominated, axis=1) | missing))
+    return float(np.mean((counts >= BEYOND * len(drawn)).any(axis=1) | missing))
 
 
 def coverage(front: Front, rivals: Front) -> float:

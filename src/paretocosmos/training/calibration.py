@@ -62,9 +62,11 @@ def find_useful_ends(model: nn.Module, problem: Problem, val: Shares) -> Tensor:
         rows = np.arange(STEPS) * count + j  # the rays of objective j, by its weight
         objective_errors = errors[np.ix_(rows, rows)][..., j]
         ends.append(rows[_find_largest_weight(pays[:, j], scores[rows, j], objective_errors)])
-    if not _has_conflict(scores[ends], errors[np.ix_(ends, ends)]):
-        return corners
-    return rays[ends]
+    # each objective must be smaller at its own end than at another one: [end, other, objective]
+    noise = BETTER * errors[np.ix_(ends, ends)] + ROUNDING
+    gain = scores[ends][None] - scores[ends][:, None] > noise
+    has_conflict = all(bool(gain[j, :, j].any()) for j in range(count))
+    return rays[ends] if has_conflict else corners
 
 
 def _compute_standard_errors(parts: Values) -> Values:
@@ -108,9 +110,3 @@ def _find_largest_weight(pays: npt.NDArray[np.bool_], scores: Values, errors: Va
         if far - near == 1 or scores[near] - scores[far] > BETTER * errors[near, far] + ROUNDING:
             return int(far)
     return int(paying[-1]) if len(paying) else 0
-
-
-def _has_conflict(ends: Values, errors: Values) -> bool:
-    """Return True if each objective is smaller at its own end ``[J, J]`` than at another one."""
-    gain = ends[None] - ends[:, None] > BETTER * errors + ROUNDING  # [end, other, objective]
-    return all(bool(gain[j, :, j].any()) for j in range(len(ends)))

@@ -9,7 +9,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,11 @@ def run_on_ray(tasks: Sequence[Task], notify: Notify, address: str, device: str)
                 while pending:
                     finished, _ = ray.wait(list(pending), timeout=POLL)
                     running = {task.name for task in pending.values()}
-                    for name, news in _poll_progress(ray, actor):
+                    messages: list[tuple[str, Progress | None]] = []
+                    # an actor that was lost with its machine is replaced by another one
+                    with suppress(ray.exceptions.RayError):
+                        messages = ray.get(actor.take.remote())
+                    for name, news in messages:
                         # ignore messages of finished tasks, which would run again
                         if name in running:
                             notify(name, news)
@@ -75,7 +79,10 @@ def _join_cluster(address: str) -> Iterator[Any]:
     if joins_here:
         local_options = {"include_dashboard": False} if address == "local" else {}
         try:
-            _check_address(address)
+            # on an address where nothing answers Ray itself would wait for minutes
+            host, colon, port = address.removeprefix("ray://").rpartition(":")
+            if colon and port.isdecimal():
+                socket.create_connection((host, int(port)), timeout=PATIENCE).close()
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **local_options)
         except (OSError, RuntimeError, ValueError) as error:
             raise ConfigurationError(
@@ -87,13 +94,6 @@ def _join_cluster(address: str) -> Iterator[Any]:
     finally:
         if joins_here:
             ray.shutdown()
-
-
-def _check_address(address: str) -> None:
-    """Raise if nothing answers at HOST:PORT, on which Ray itself would wait for minutes."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if colon and port.isdecimal():
-        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
 
 
 def _gpus_per_task(resources: Mapping[str, float], device: str) -> int:
@@ -122,14 +122,6 @@ class ProgressActor:
         messages = [(name, p) for name, queue in self._messages.items() for p in queue]
         self._messages = {}
         return messages
-
-
-def _poll_progress(ray: Any, actor: Any) -> list[tuple[str, Progress | None]]:
-    try:
-        messages: list[tuple[str, Progress | None]] = ray.get(actor.take.remote())
-    except ray.exceptions.RayError:  # it was lost with its machine; another one comes
-        return []
-    return messages
 
 
 def _run_remotely(task: Task, mark: Path, version: str, actor: Any) -> tuple[Outcome, Files]:
@@ -168,21 +160,18 @@ def _read_files(folder: Path) -> Files:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-def _write_files(folder: Path, files: Files) -> None:
-    """Write a task's files; the record comes last, since it marks a run as finished."""
-    for name in sorted(files, key=lambda name: (name.endswith("run.json"), name)):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, files[name])
-        if path.name == "run.json":  # of a run that was begun here
-            shutil.rmtree(path.parent / "checkpoint", ignore_errors=True)
-
-
 def _get_remote_outcome(ray: Any, reference: Any, folder: Path) -> Outcome:
+    """Return the outcome of a task, and write the files that its worker sent."""
     try:
         outcome: Outcome
         outcome, files = ray.get(reference)
-        _write_files(folder, files)
+        # the record comes last, since it marks a run as finished
+        for name in sorted(files, key=lambda name: (name.endswith("run.json"), name)):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(path, files[name])
+            if path.name == "run.json":  # of a run that was begun here
+                shutil.rmtree(path.parent / "checkpoint", ignore_errors=True)
     except ray.exceptions.RayTaskError as error:
         return Outcome(f"its worker could not begin ({one_line(error.cause)})", 0.0)
     except ray.exceptions.RayError as error:

@@ -2,8 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,16 +63,6 @@ def split_by_method(
             check_comparable(key, problem)
             overrides[method][key.removeprefix(f"{method}.")] = shared.pop(key)
     return {method: shared | own for method, own in overrides.items()}
-
-
-@contextmanager
-def name_in_errors(name: str) -> Iterator[None]:
-    """Begin the message of an error with the name of the training that it is about."""
-    try:
-        yield
-    except ParetoCosmosError as error:
-        # of the same type, by which callers and the command line tell errors apart
-        raise type(error)(f"{name}: {error}").with_hint(error.hints) from error
 
 
 BASELINES = ("cosmos", "phn_ls", "phn_epo", "pareto_mtl", "mgda", "single_task", "uniform")
@@ -155,7 +144,7 @@ def compare(
     rest: FitOptions = {"device": device, "engine": engine, "callbacks": callbacks}
     with follow_progress(progress is True) as follow:
         by_method = split_by_method(asked, wanted, problem)
-        trainings = {m: (problem, _set(how, m, own)) for m, own in by_method.items()}
+        trainings = {m: (problem, how | {"method": m, "settings": s}) for m, s in by_method.items()}
         elsewhere = workers > 0 or cluster is not None
         planned = plan_trainings(trainings, all_seeds, engine, elsewhere=elsewhere)
         name = next(iter(planned.values())).plan.problem.name
@@ -177,12 +166,6 @@ def compare(
         if report:
             write_pages([run for by_seed in runs.values() for run in by_seed], folder)
     return done
-
-
-def _set(options: FitOptions, method: str, settings: Mapping[str, Any]) -> FitOptions:
-    """Return the options of a method."""
-    changed: FitOptions = {"method": method, "settings": settings}
-    return options | changed
 
 
 def begin_folder(out: str | Path | None, default: str, *, resume: bool, what: str) -> Path:
@@ -289,7 +272,7 @@ def plan_trainings(
         settings = {**(options["settings"] or {}), **fixed}
         own = {k: v for k, v in settings.items() if k.removeprefix("problem.") not in takes}
         how: Any = options
-        with name_in_errors(name):
+        try:
             if lead is None:
                 plan = make_plan(problem, seed=seeds[0], **(how | {"settings": settings}))
             else:
@@ -297,6 +280,9 @@ def plan_trainings(
             check_engine(engine, plan.device)
             network = list_networks(plan.model)[0]  # the networks of an ensemble are alike
             run_preflight(network, plan.problem, plan.method, plan.training.batch_size)
+        except ParetoCosmosError as error:
+            # of the same type, by which callers and the command line tell errors apart
+            raise type(error)(f"{name}: {error}").with_hint(error.hints) from error
         lead = leads.setdefault(id(problem), plan)
         if lead.training.reference is not None:
             own["reference"] = settings["reference"] = lead.training.reference

@@ -207,10 +207,9 @@ def _format_row(row: Mapping[str, Any], *, beside_separate: bool) -> dict[str, s
     size, count = row["parameters"] // row["networks"], row["networks"]
     cells["parameters"] = f"{count} x {size:,}" if count > 1 else f"{size:,}"
     cells["time"] = f"{row['seconds']:.1f} s"
-    shares = (f"{rival} {_format_percent(s)}" for rival, s in row["dominated_by"].items())
+    shares = []
+    for rival, share in row["dominated_by"].items():
+        # small shares do not round to 0, nor large ones to 100
+        text = "<1%" if share < 0.005 else ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
+        shares.append(f"{rival} {text}")
     return cells | {"dominated by": ", ".join(shares) or "-"}
-
-
-def _format_percent(share: float) -> str:
-    """Format a percentage; small shares do not round to 0, nor large ones to 100."""
-    return "<1%" if share < 0.005 else ">99%" if 0.995 <= share < 1 else f"{share:.0%}"

@@ -69,7 +69,9 @@ def plan_jobs(
     """Return the plan of each seed, for data that is loaded once, and its run folder."""
 
     def make_plans() -> list[Plan]:
-        all_seeds = _resolve_seeds(seed, seeds)
+        if seeds is not None and seed != 1:  # the default, as good as a 1 that was given
+            raise ConfigurationError(f"`seeds` replaces `seed`, found {seed} too: give one of them")
+        all_seeds = [seed] if seeds is None else check_seeds(seeds)
         lead = make_plan(problem, seed=all_seeds[0], **options)
         check_engine(engine, lead.device)
         return [lead, *(lead.for_seed(later) for later in all_seeds[1:])]
@@ -102,14 +104,6 @@ def _check_agreement(processes: Processes, plans: list[Plan]) -> None:
     facts["version of paretocosmos"] = __version__
     facts["data"] = plan.data_hash  # the same path may hold other files on each machine
     processes.agree(facts)
-
-
-def _resolve_seeds(seed: int, seeds: Sequence[int] | None) -> list[int]:
-    if seeds is None:
-        return [seed]
-    if seed != 1:  # the default, which cannot be told from a 1 that was given
-        raise ConfigurationError(f"`seeds` replaces `seed`, found {seed} too: give one of them")
-    return check_seeds(seeds)
 
 
 def check_seeds(seeds: Sequence[int]) -> list[int]:

@@ -9,7 +9,6 @@ from statistics import fmean
 from typing import NamedTuple, TypeVar, final
 
 import torch
-from torch import Tensor
 
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import (
@@ -46,7 +45,6 @@ from paretocosmos.training.progress import (
     CheckpointBudget,
     EpochSteps,
     Progress,
-    get_unit,
 )
 from paretocosmos.training.seed_run import SeedRun
 
@@ -109,25 +107,6 @@ class EpochResult(NamedTuple):
     evaluations: list[Evaluation]
 
 
-def compute_mean_losses(
-    losses: Tensor, fixed_rays: Tensor | None, names: Sequence[str]
-) -> dict[str, float]:
-    """Compute the mean of an epoch's losses over steps and networks, by name.
-
-    A network counts for an objective by its weight in the network's ray: one that is not trained
-    for it at all says nothing about it.
-
-    Args:
-        losses: ``[steps, K, J]``.
-        fixed_rays: the rays ``[K, J]`` of the networks, if each has one.
-        names: the names of the objectives.
-    """
-    by_network = losses.mean(dim=0)
-    weights = torch.ones_like(by_network) if fixed_rays is None else fixed_rays.to(by_network)
-    means = (by_network * weights).sum(dim=0) / weights.sum(dim=0)
-    return dict(zip(names, means.tolist(), strict=True))
-
-
 def split_networks(seed_runs: Sequence[SeedRun]) -> list[slice]:
     """Return the slice of each seed run in the list of all networks."""
     count = len(seed_runs[0].networks)
@@ -169,7 +148,7 @@ class EpochEnd:
                 continue
             seed_run.add_epoch(steps, seeds_together=len(self._seed_runs))
             finite.append(seed_run)
-            means = compute_mean_losses(losses, seed_run.fixed_rays, seed_run.loss_names)
+            means = seed_run.compute_mean_losses(losses)
             result.means.append(means)
             due = seed_run.epoch % training.evaluate_every == 0 or last
             # one that ran out of patience is only carried along by the others of its stack
@@ -366,7 +345,13 @@ class Trainer:
                 if any(stack.data_dependent and stack.networks > 1 for stack in self.stacks):
                     # a branch in Python would be taken for all networks of a stack together
                     raise DataDependentError(self.failure)
-                self._warn_of_failure()
+                if self.failure is not None:
+                    warnings.warn(
+                        f"{self.failure}; training continues {self.engine_name}, which is slower "
+                        "but gives the same result",
+                        EngineWarning,
+                        stacklevel=4,
+                    )
             waited = self.source.waited
             with loader.checks.explain_errors() if loader is not None else nullcontext():
                 losses = [stack.epoch(stack_draws, plan.device) for stack, stack_draws in by_stack]
@@ -376,15 +361,6 @@ class Trainer:
             self.processes.follow(list(network.buffers()))
         seconds = time.perf_counter() - started - preparing
         return EpochSteps(all_losses, seconds, preparing, self.source.waited - waited)
-
-    def _warn_of_failure(self) -> None:
-        if self.failure is not None:
-            warnings.warn(
-                f"{self.failure}; training continues {self.engine_name}, which is slower but gives "
-                "the same result",
-                EngineWarning,
-                stacklevel=4,
-            )
 
     @property
     def engine_name(self) -> str:
@@ -412,7 +388,8 @@ class Trainer:
             seconds=lead.state.numbers["seconds"],
             engine=self.engine_name,
             folder=lead.folder,
-            unit=get_unit(self.plan.problem.input_shape),
+            # a shape of three: channels, height, width
+            unit="images" if len(self.plan.problem.input_shape) == 3 else "samples",
             samples_per_second=len(self.source) * len(self.networks) / steps.seconds,
             seconds_left=per_epoch * (self.plan.training.epochs - lead.epoch),
             memory=get_peak_memory(self.plan.device),

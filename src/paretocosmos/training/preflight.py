@@ -10,10 +10,10 @@ from paretocosmos.evaluation.evaluate import evaluate_shares, evaluation_mode, p
 from paretocosmos.evaluation.samples import Samples, move_batch
 from paretocosmos.io.files import one_line
 from paretocosmos.methods import Method
-from paretocosmos.nn.conditioning import is_inside
+from paretocosmos.nn.conditioning import find_heads, is_inside
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.rays import even_rays
-from paretocosmos.problems import SPLITS, Problem, Source, scored_on, shares_of, split_of
+from paretocosmos.problems import SPLITS, Problem, scored_on, shares_of, split_of
 from paretocosmos.problems.streams import (
     BatchChecks,
     LabelRange,
@@ -21,7 +21,6 @@ from paretocosmos.problems.streams import (
     get_label_range,
 )
 from paretocosmos.runtime.torch_private import BatchNorm
-from paretocosmos.training.engine.gradients import find_head_modules
 from paretocosmos.types import Batch, Outputs, map_tensors
 
 # Few, to cost no time; more than one, whose variance would be NaN.
@@ -98,7 +97,13 @@ def _try_losses(
                 allowed = get_label_range(objective, outputs, few.targets)
                 if allowed is not None:
                     labels[objective.target] = allowed
-                    _check_labels(problem, objective, few, allowed)
+                    # of the few samples and of splits in memory: others are checked when read
+                    for split in SPLITS:
+                        stored = problem.source(split) is None
+                        if stored or split == "train":
+                            targets = split_of(problem, split).targets if stored else few.targets
+                            where = f"`{objective.target}`", f"`{split}`"
+                            check_labels(targets[objective.target], allowed, *where)
             losses += [objective.loss(outputs, few.targets) for objective in objectives]
     return losses, labels
 
@@ -143,16 +148,17 @@ def _try_evaluation(
 ) -> None:
     """Compute every score and metric once, on training samples and on some of the other splits."""
     parameter = next(model.parameters())
-    few: dict[str, Sequence[Share]] = {}
+    few: dict[str, list[Share]] = {}
     if len(shares) == 1:  # else no sample has all targets, and there may be metrics
-        few["train"] = shares
+        few["train"] = list(shares)
     for split in SPLITS[1:]:
         # splits in memory have the columns of the training split; a reader may yield anything
-        few[split] = [
-            (objectives, _read_first(source, objectives, labels))
-            for objectives, source in scored_on(problem, split)
-            if not isinstance(source, Batch)
-        ]
+        few[split] = []
+        for objectives, source in scored_on(problem, split):
+            if not isinstance(source, Batch):
+                batch = source.some(SAMPLES)
+                BatchChecks(source.where, objectives, labels).check(batch)
+                few[split].append((objectives, batch))
     for split_name, batches in few.items():
         if batches:
             samples = [
@@ -160,14 +166,6 @@ def _try_evaluation(
                 for objectives, batch in batches
             ]
             evaluate_shares(model, problem, samples, rays, split=split_name)
-
-
-def _read_first(
-    source: Source, objectives: Sequence[Objective], labels: Mapping[str, LabelRange]
-) -> Batch:
-    batch = source.some(SAMPLES)
-    BatchChecks(source.where, objectives, labels).check(batch)
-    return batch
 
 
 def _compute_losses(model: nn.Module, problem: Problem, shares: Sequence[Share]) -> list[Tensor]:
@@ -189,7 +187,7 @@ def _check_shared(
     model: nn.Module, problem: Problem, method: Method, shares: Sequence[Share]
 ) -> None:
     """Refuse a parameter that only some objectives reach: a head that nobody declared."""
-    heads = find_head_modules(model, method)
+    heads = find_heads(model)
     names = {*dict(model.named_modules()), *dict(model.named_parameters())}
     for head in heads:
         if head not in names:
@@ -233,15 +231,3 @@ def _check_heads(problem: Problem, outputs: Outputs) -> None:
             f"`{problem.name}` has the heads {', '.join(problem.outputs)}: the network must give a "
             f"mapping with a tensor for each, found {heads}"
         )
-
-
-def _check_labels(problem: Problem, objective: Objective, few: Batch, allowed: LabelRange) -> None:
-    """Check the labels of splits in memory and of the few samples that were read.
-
-    Other labels are checked when they are read.
-    """
-    targets = {
-        split: split_of(problem, split).targets for split in SPLITS if problem.source(split) is None
-    }
-    for split, columns in ({"train": few.targets} | targets).items():
-        check_labels(columns[objective.target], allowed, f"`{objective.target}`", f"`{split}`")

@@ -1,7 +1,7 @@
 """Progress of a training: numbers after every epoch, live bars, and lines in a log."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -286,13 +286,3 @@ def _format_cost(progress: Progress) -> str:
     if progress.memory is not None:
         columns.append(format_bytes(progress.memory))
     return "  ".join([*columns, f"{format_share(progress.waiting)} waiting for data"])
-
-
-def get_unit(input_shape: Sequence[int]) -> str:
-    """Return the word for samples of a shape.
-
-    >>> get_unit((3, 64, 64)), get_unit((88,))
-    ('images', 'samples')
-    """
-    # channels, height, width
-    return "images" if len(input_shape) == 3 else "samples"

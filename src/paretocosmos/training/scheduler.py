@@ -71,7 +71,14 @@ def run_tasks(
     """
     check_place(workers, cluster)
     if tasks and (workers or cluster is not None):
-        _check_portable(tasks)
+        try:
+            pickle.dumps(tasks)
+        except Exception as error:  # objects raise whatever they like
+            raise ConfigurationError(
+                "`workers` and `cluster` send a training to other processes, which this one cannot "
+                f"be ({one_line(error)}): name problems, methods and networks instead of passing "
+                "objects"
+            ) from error
         if cluster is None:
             _run_on_workers(tasks, notify, min(workers, len(tasks)), device)
         else:
@@ -132,17 +139,6 @@ def train_tasks(
 
     run_tasks(tasks, notify, workers=workers, cluster=cluster, device=device)
     return failures
-
-
-def _check_portable(tasks: Sequence[Task]) -> None:
-    """Raise if a task cannot be sent to another process."""
-    try:
-        pickle.dumps(tasks)
-    except Exception as error:  # objects raise whatever they like
-        raise ConfigurationError(
-            "`workers` and `cluster` send a training to other processes, which this one cannot be "
-            f"({one_line(error)}): name problems, methods and networks instead of passing objects"
-        ) from error
 
 
 class _LocalWorker:
@@ -239,8 +235,11 @@ def _run_on_workers(tasks: Sequence[Task], notify: Notify, count: int, device: s
                 running[future] = _Running(task, attempt, worker, time.perf_counter())
             before = time.perf_counter()
             finished, _ = wait(running, timeout=POLL, return_when=FIRST_COMPLETED)
-            _share_time([*running.values()], time.perf_counter() - before)
+            seconds = time.perf_counter() - before
+            # those on the same GPU, or on none, share the time
+            per_gpu = Counter(active.worker.gpu for active in running.values())
             for active in running.values():
+                active.share += seconds / per_gpu[active.worker.gpu]
                 for progress in active.worker.take_progress():
                     notify(active.task.name, progress)
             for future in finished:
@@ -255,13 +254,6 @@ def _run_on_workers(tasks: Sequence[Task], notify: Notify, count: int, device: s
     finally:
         for worker in (*idle, *(active.worker for active in running.values())):
             worker.stop()
-
-
-def _share_time(running: Sequence[_Running], seconds: float) -> None:
-    """Add to every task its part of some seconds: those on the same GPU, or on none, share them."""
-    per_gpu = Counter(active.worker.gpu for active in running)
-    for active in running:
-        active.share += seconds / per_gpu[active.worker.gpu]
 
 
 def _get_local_outcome(future: "Future[Outcome]", ended: _Running) -> Outcome | None:

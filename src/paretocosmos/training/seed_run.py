@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, DivergedError, FindingWarning, FrontWarning, RunError
@@ -26,7 +26,6 @@ from paretocosmos.nn.conditioning import Conditioning, list_networks, training_t
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import even_rays
-from paretocosmos.problems import Problem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs.checkpoint import (
     TrainingState,
@@ -46,94 +45,6 @@ from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.training.calibration import find_useful_ends
 from paretocosmos.training.callbacks import Evaluation
 from paretocosmos.training.progress import EpochSteps
-
-
-def evaluate_front(
-    model: nn.Module,
-    plan: Plan,
-    shares: Shares,
-    rays: Tensor,
-    processes: Processes,
-    *,
-    split: str,
-) -> Front:
-    """Evaluate the front of a split; raise if an objective is NaN at every ray."""
-    fixed_rays = plan.method.fixed_rays(len(plan.problem.objectives))
-    provenance = {
-        "method": plan.configuration.label,
-        "seed": plan.seed,
-        "networks": None if fixed_rays is None else len(fixed_rays),  # None: one for all rays
-    }
-    front = evaluate_shares(
-        model, plan.problem, shares, rays, split=split, provenance=provenance, processes=processes
-    )
-    for name, values in zip(front.names, front.values.T, strict=True):
-        if np.isnan(values).all():
-            raise DataError(
-                f"the score of `{name}` on `{split}` is not a number at any ray (scores: "
-                f"{front.provenance['scores']}); a group may be missing there: use protocol "
-                "`clean`, or another objective"
-            )
-    return front
-
-
-def evaluate_equal_weights(
-    model: nn.Module, problem: Problem, front: Front, test: Shares, processes: Processes
-) -> dict[str, dict[str, float | None]]:
-    """Evaluate one network for all rays at equal weights, as the paper does for faces.
-
-    The front on test has that ray if there are two objectives and an odd number of rays.
-    """
-    weight = 1 / front.objectives
-    is_centre = np.abs(front.rays - weight).max(axis=1) < 1e-6  # rays are float32
-    if is_centre.any():
-        point = front.take([int(is_centre.argmax())])  # evaluated already
-    else:
-        ray = torch.full((1, front.objectives), weight)
-        point = evaluate_shares(model, problem, test, ray, split="test", processes=processes)
-    numbers = point.to_dict()
-    return {
-        "values": dict(zip(point.names, numbers["values"][0], strict=True)),
-        "metrics": {name: value for name, (value,) in numbers["metrics"].items()},
-    }
-
-
-def diagnose_network(
-    model: nn.Module,
-    plan: Plan,
-    fronts: Mapping[str, Front],
-    splits: Mapping[str, Shares],
-    processes: Processes,
-) -> dict[str, Any]:
-    """Return diagnostics of one network for all rays for the record, and warn of the findings.
-
-    Args:
-        model: the network.
-        plan: the plan of its training.
-        fronts: its fronts on val and test.
-        splits: those two splits.
-        processes: the processes that share the samples; the first one warns.
-    """
-    problem = plan.problem
-    if plan.method.fixed_rays(len(problem.objectives)) is not None:
-        return {"centre": None, "sensitivity": None, "findings": []}
-    diagnosis = diagnose(
-        model,
-        problem,
-        fronts["val"],
-        splits["val"],
-        scaled=plan.training.scale_losses,
-        learned=training_task(model, problem.objectives).fit is None,
-        untrained=plan.model,
-    )
-    if processes.first:
-        for finding in diagnosis.findings:
-            warnings.warn(finding.text, FindingWarning, stacklevel=2)
-    return {
-        "centre": evaluate_equal_weights(model, problem, fronts["test"], splits["test"], processes),
-        "sensitivity": diagnosis.sensitivity if math.isfinite(diagnosis.sensitivity) else None,
-        "findings": [dataclasses.asdict(finding) for finding in diagnosis.findings],
-    }
 
 
 class SeedRun:
@@ -309,6 +220,19 @@ class SeedRun:
             "lower `learning_rate`, to 1e-4 for instance, or look at the data"
         ).with_hint({"learning_rate": "1e-4"})
 
+    def compute_mean_losses(self, losses: Tensor) -> dict[str, float]:
+        """Compute the mean of an epoch's losses ``[steps, K, J]`` over steps and networks, by name.
+
+        A network counts for an objective by its weight in the network's ray: one that is not
+        trained for it at all says nothing about it.
+        """
+        by_network = losses.mean(dim=0)
+        weights = torch.ones_like(by_network)
+        if self.fixed_rays is not None:
+            weights = self.fixed_rays.to(by_network)
+        means = (by_network * weights).sum(dim=0) / weights.sum(dim=0)
+        return dict(zip(self.loss_names, means.tolist(), strict=True))
+
     def add_epoch(self, steps: EpochSteps, *, seeds_together: int) -> None:
         """Count an epoch and the time it took."""
         numbers = self.state.numbers
@@ -402,10 +326,9 @@ class SeedRun:
             fronts["val"] = self._evaluate(val, "val")
         fronts["test"] = self._evaluate(test, "test")
         table = plan.problem.table if isinstance(plan.problem, TabularProblem) else None
-        shares = {"val": val, "test": test}
         record = begin_record(plan, self.fixed_rays, "finished") | {
             **measure_fronts(fronts),
-            **diagnose_network(self.model, plan, fronts, shares, self.processes),
+            **self._diagnose(fronts, {"val": val, "test": test}),
             **self._summarize_training(samples),
             **notes,
         }
@@ -444,4 +367,77 @@ class SeedRun:
         }
 
     def _evaluate(self, shares: Shares, split: Literal["val", "test"]) -> Front:
-        return evaluate_front(self.model, self.plan, shares, self.rays, self.processes, split=split)
+        """Evaluate the front of a split; raise if an objective is NaN at every ray."""
+        provenance = {
+            "method": self.plan.configuration.label,
+            "seed": self.plan.seed,
+            # None: one for all rays
+            "networks": None if self.fixed_rays is None else len(self.fixed_rays),
+        }
+        front = evaluate_shares(
+            self.model,
+            self.plan.problem,
+            shares,
+            self.rays,
+            split=split,
+            provenance=provenance,
+            processes=self.processes,
+        )
+        for name, values in zip(front.names, front.values.T, strict=True):
+            if np.isnan(values).all():
+                raise DataError(
+                    f"the score of `{name}` on `{split}` is not a number at any ray (scores: "
+                    f"{front.provenance['scores']}); a group may be missing there: use protocol "
+                    "`clean`, or another objective"
+                )
+        return front
+
+    def _diagnose(
+        self, fronts: Mapping[str, Front], splits: Mapping[str, Shares]
+    ) -> dict[str, Any]:
+        """Return diagnostics of one network for all rays for the record, and warn of the findings.
+
+        Args:
+            fronts: its fronts on val and test.
+            splits: those two splits.
+        """
+        if self.fixed_rays is not None:
+            return {"centre": None, "sensitivity": None, "findings": []}
+        plan = self.plan
+        diagnosis = diagnose(
+            self.model,
+            plan.problem,
+            fronts["val"],
+            splits["val"],
+            scaled=plan.training.scale_losses,
+            learned=self.task.fit is None,
+            untrained=plan.model,
+        )
+        if self.processes.first:
+            for finding in diagnosis.findings:
+                warnings.warn(finding.text, FindingWarning, stacklevel=2)
+        return {
+            "centre": self._evaluate_centre(fronts["test"], splits["test"]),
+            "sensitivity": diagnosis.sensitivity if math.isfinite(diagnosis.sensitivity) else None,
+            "findings": [dataclasses.asdict(finding) for finding in diagnosis.findings],
+        }
+
+    def _evaluate_centre(self, front: Front, test: Shares) -> dict[str, dict[str, float | None]]:
+        """Evaluate the network at equal weights on test, as the paper does for faces.
+
+        The front on test has that ray if there are two objectives and an odd number of rays.
+        """
+        weight = 1 / front.objectives
+        is_centre = np.abs(front.rays - weight).max(axis=1) < 1e-6  # rays are float32
+        if is_centre.any():
+            point = front.take([int(is_centre.argmax())])  # evaluated already
+        else:
+            ray = torch.full((1, front.objectives), weight)
+            point = evaluate_shares(
+                self.model, self.plan.problem, test, ray, split="test", processes=self.processes
+            )
+        numbers = point.to_dict()
+        return {
+            "values": dict(zip(point.names, numbers["values"][0], strict=True)),
+            "metrics": {name: value for name, (value,) in numbers["metrics"].items()},
+        }

@@ -61,7 +61,14 @@ class Sweep:
 
     def _grid(self) -> Grid:
         heads = [*next(iter(self.values.values())), self.measure]
-        cells = [[row["trial"], *(_format(row[head]) for head in heads)] for row in self.rows]
+        rows = [[row["trial"], *(row[head] for head in heads)] for row in self.rows]
+        cells = [
+            [
+                "-" if v is None else format_number(v) if isinstance(v, float) else f"{v}"
+                for v in row
+            ]
+            for row in rows
+        ]
         notes = [
             f"{self.measure} on validation data: {MEANINGS[self.measure]}",
             *(f"failed: {trial}, {why}" for trial, why in self.failures.items()),
@@ -119,12 +126,6 @@ def _compute_mean(runs: Sequence[Run], split: str, measure: str) -> float | None
     values = [run.record["metrics"][split][measure] for run in runs]
     # a mean over the seeds that have a value would flatter the trial
     return None if None in values else fmean(values)
-
-
-def _format(value: object) -> str:
-    return (
-        "-" if value is None else format_number(value) if isinstance(value, float) else f"{value}"
-    )
 
 
 def sweep(
@@ -193,7 +194,8 @@ def sweep(
     if measure not in get_args(Measure):
         raise unknown("measure", str(measure), get_args(Measure))
     all_seeds = check_seeds(seeds)
-    trials = _draw_trials(_list_problems(problem), grid, samples, all_seeds[0])
+    problems = [problem] if isinstance(problem, str | Problem) else list(problem)
+    trials = _draw_trials(problems, grid, samples, all_seeds[0])
     shared = {**(settings or {}), **({} if epochs is None else {"epochs": epochs})}
     options: FitOptions = {
         "preset": preset,
@@ -225,13 +227,6 @@ def sweep(
     return done
 
 
-def _list_problems(problem: str | Problem | Sequence[str | Problem]) -> list[str | Problem]:
-    problems = [problem] if isinstance(problem, str | Problem) else list(problem)
-    if not problems:
-        raise ConfigurationError("`problem` needs at least one problem, found none: try adult")
-    return problems
-
-
 Trial = tuple[str | Problem, dict[str, Any]]
 
 
@@ -242,6 +237,8 @@ def _draw_trials(
     seed: int,
 ) -> dict[str, Trial]:
     """Return the problem and the values of each combination, or of a sample, by name."""
+    if not problems:
+        raise ConfigurationError("`problem` needs at least one problem, found none: try adult")
     for key, values in grid.items():
         if isinstance(values, str) or not len(values):
             raise ConfigurationError(

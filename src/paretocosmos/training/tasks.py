@@ -107,7 +107,15 @@ def run_task(task: Task, progress: ProgressCallback) -> Outcome:
         except CallerError:
             raise
         except Exception as bug:
-            failed["error"] = _log_bug(task.folder, bug)
+            # the disk may be full, which may be why it failed in the first place
+            with suppress(OSError):
+                task.folder.mkdir(parents=True, exist_ok=True)
+                text = "".join(traceback.format_exception(bug))
+                write_bytes(task.folder / LOG, text.encode())
+            failed["error"] = (
+                f"stopped by {type(bug).__name__} ({one_line(bug)}), which is a bug: "
+                f"`{task.folder / LOG}` has the details"
+            )
     notes: dict[str, type[Warning]] = {}
     for warning in caught:
         if single_task and issubclass(warning.category, FrontWarning):
@@ -130,15 +138,3 @@ def describe_failure(error: ParetoCosmosError) -> dict[str, Any]:
         "hints": dict(error.hints),
         "stops_all": stops_all,
     }
-
-
-def _log_bug(folder: Path, bug: Exception) -> str:
-    """Write the traceback of an unexpected error to a file, and return a sentence that names it."""
-    # the disk may be full, which may be why it failed in the first place
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_bytes(folder / LOG, "".join(traceback.format_exception(bug)).encode())
-    return (
-        f"stopped by {type(bug).__name__} ({one_line(bug)}), which is a bug: "
-        f"`{folder / LOG}` has the details"
-    )

@@ -334,7 +334,7 @@ def ray_errors(seeds: int, j: int, groups: int) -> dict[str, float]:
 
 
 def ray_calls(seeds: int, j: int, groups: int) -> dict[str, Thing]:
-    """The ray net, fused and by the library, and each launcher alone."""
+    """The ray net, fused and by the library, and each operator alone."""
     inputs = draw_rays(seeds, j, groups)
     grad = torch.randn(seeds, groups, 10, 32, 32, device="cuda")
     things: dict[str, Thing] = {}
@@ -352,16 +352,16 @@ def ray_calls(seeds: int, j: int, groups: int) -> dict[str, Thing]:
         things[f"{name} forward"] = torch.no_grad()(forward)
         things[f"{name} forward and backward"] = both
     rays, first, second, weight = (t.detach() for t in inputs)
-    maps, pixels = ray_maps_ops.launch_ray_maps(rays, first, second)
+    maps, pixels = ray_maps_ops.ray_maps_op(rays, first, second)
     dmaps = torch.randn_like(maps)
-    term = functools.partial(ray_maps_ops.launch_map_term_gradients, grad, maps, weight)
     given = dmaps, maps, pixels, rays, second
-    back = functools.partial(ray_maps_ops.launch_ray_maps_gradients, *given)
     return things | {
-        "ray_maps": lambda: ray_maps_ops.launch_ray_maps(rays, first, second),
-        "map_term": lambda: ray_maps_ops.launch_map_term(maps, weight, 36, 36),
-        "map_term back": lambda: term(height=36, width=36, needs_maps=True, needs_weight=True),
-        "ray_maps back": lambda: back(needs_first=True, needs_second=True),
+        "ray_maps": lambda: ray_maps_ops.ray_maps_op(rays, first, second),
+        "map_term": lambda: ray_maps_ops.map_term_op(maps, weight, 36, 36),
+        "map_term back": lambda: ray_maps_ops.map_term_backward_op(
+            grad, maps, weight, 36, 36, True, True
+        ),
+        "ray_maps back": lambda: ray_maps_ops.ray_maps_backward_op(*given, True, True),
     }
 
 

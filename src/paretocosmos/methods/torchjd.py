@@ -115,7 +115,10 @@ class TorchJd(DirichletRays):
     ) -> tuple[Tensor, State]:
         count = losses.shape[-1]
         rows = losses.detach().reshape(-1, count)
-        grams = None if _is_scalarizer(self.part) else gram().reshape(-1, count, count)
+        from torchjd.scalarization import Scalarizer
+
+        scalarizes = issubclass(get_class(self.part), Scalarizer)
+        grams = None if scalarizes else gram().reshape(-1, count, count)
         weights = []
         # Some classes draw random numbers. The seed is the number of the step, so that a resumed
         # training draws what an uninterrupted one would.
@@ -238,12 +241,6 @@ def _find_obstacle(cls: Any, name: str) -> str | None:
     if issubclass(cls, Aggregator) and not issubclass(cls, GramianWeightedAggregator):
         return "needs the Jacobian, and a method sees only its Gram matrix"
     return None
-
-
-def _is_scalarizer(name: str) -> bool:
-    from torchjd.scalarization import Scalarizer
-
-    return issubclass(get_class(name), Scalarizer)
 
 
 def _import_torchjd(name: str, package: str) -> Any:

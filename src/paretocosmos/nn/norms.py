@@ -69,9 +69,16 @@ def with_norm(network: nn.Module, norm: Norm | None, *, depth: int = 1) -> nn.Mo
     # only the structure is copied: `condition` copies the result once more, weights and all
     shared = {id(weight): weight for weight in (*network.parameters(), *network.buffers())}
     changed = copy.deepcopy(network, shared)
-    replace = _to_group_norm if norm == "group" else _to_frozen_norm
     for name in names:
-        replacement = replace(changed.get_submodule(name), name)
+        layer: Any = changed.get_submodule(name)
+        if norm == "group":
+            replacement = _to_group_norm(layer, name)
+        elif layer.running_mean is None:
+            raise ConfigurationError(
+                f'norm="frozen" needs running statistics, but `{name}` has none: use norm="group"'
+            )
+        else:
+            replacement = FrozenNorm(layer).train(layer.training)
         if name == "":  # the network is that one layer
             return replacement
         changed.set_submodule(name, replacement)
@@ -97,12 +104,3 @@ def _to_group_norm(layer: Any, name: str) -> nn.Module:
     if layer.affine:
         group.weight, group.bias = layer.weight, layer.bias
     return group.train(layer.training)
-
-
-def _to_frozen_norm(layer: Any, name: str) -> nn.Module:
-    """Return batch normalisation that keeps its running statistics."""
-    if layer.running_mean is None:
-        raise ConfigurationError(
-            f'norm="frozen" needs running statistics, but `{name}` has none: use norm="group"'
-        )
-    return FrozenNorm(layer).train(layer.training)

@@ -219,13 +219,13 @@ def test_nothing_is_computed_that_is_not_needed(
 
         def watching(*args: object, **kwargs: object) -> object:
             found = original(*args, **kwargs)
-            asked.append(tuple(one is not None for one in found))
+            asked.append(tuple(one.numel() > 0 for one in found))
             return found
 
         monkeypatch.setattr(ray_maps_ops, name, watching)
 
-    watched("launch_ray_maps_gradients")
-    watched("launch_map_term_gradients")
+    watched("ray_maps_backward_op")
+    watched("map_term_backward_op")
     inputs, terms = rays_of(2, 2), term_of((2, 2, 10, 10, 3, 3, 24, 24))
     inputs[1 + (1 - wanted)].requires_grad_(False)
     terms[1 - wanted].requires_grad_(False)

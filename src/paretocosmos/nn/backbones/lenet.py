@@ -54,8 +54,10 @@ class LeNet(Backbone):
         self.rectified = rectified
         self.first = ConvPool(shape[0], FILTERS[0], kernel)
         self.second = ConvPool(*FILTERS, KERNEL)
-        height, width = (_halve_side(_halve_side(side, kernel), KERNEL) for side in shape[1:])
-        self.hidden = nn.Linear(FILTERS[1] * height * width, HIDDEN)
+        sides: Sequence[int] = shape[1:]
+        for side_of_filter in (kernel, KERNEL):  # a convolution without padding, then the pool
+            sides = [(side - side_of_filter + 1) // 2 for side in sides]
+        self.hidden = nn.Linear(FILTERS[1] * sides[0] * sides[1], HIDDEN)
         self.head = nn.Linear(HIDDEN, self.cut.total)
         self.first_layer = "first.conv"
         self.heads = self.cut.heads("head")
@@ -65,11 +67,6 @@ class LeNet(Backbone):
         features = self.second(self.first(inputs)).flatten(1)
         hidden = self.hidden(features)
         return self.cut(self.head(F.relu(hidden) if self.rectified else hidden))
-
-
-def _halve_side(side: int, kernel: int) -> int:
-    """Return the side of an image after a block, the convolution without padding."""
-    return (side - kernel + 1) // 2
 
 
 class ConvPool(nn.Module):
@@ -90,24 +87,23 @@ class ConvPool(nn.Module):
         self.conv = nn.Conv2d(channels_in, channels_out, kernel)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        fused = _call_fused(self.conv, inputs) if supports_tensors(inputs) else None
+        fused = self._call_fused(inputs) if supports_tensors(inputs) else None
         return F.relu(F.max_pool2d(self.conv(inputs), 2)) if fused is None else fused
 
+    def _call_fused(self, inputs: Tensor) -> Tensor | None:
+        """Compute the block by one kernel; return `None` if it does not fit this convolution.
 
-def _call_fused(conv: nn.Module, inputs: Tensor) -> Tensor | None:
-    """Compute the block by one kernel; return `None` if the kernel does not fit this convolution.
-
-    A conditioned convolution knows itself how to use the kernel (`fuse_conv_pool`).
-    """
-    if any(has_hooks(module) for module in conv.modules()):  # a kernel would not call the hooks
+        A conditioned convolution knows itself how to use the kernel (`fuse_conv_pool`).
+        """
+        conv: Any = self.conv  # which a conditioned one may have replaced
+        if any(has_hooks(module) for module in conv.modules()):  # a kernel would not call the hooks
+            return None
+        # the precision that torch's own convolution would have
+        kernel = partial(conv_pool, precision="tf32" if torch.backends.cudnn.allow_tf32 else "ieee")
+        if type(conv) is nn.Conv2d:
+            bias: Any = conv.bias
+            return kernel(inputs, conv.weight, bias)
+        if type(getattr(conv, "layer", None)) is nn.Conv2d and hasattr(conv, "fuse_conv_pool"):
+            outputs: Tensor | None = conv.fuse_conv_pool(inputs, kernel)
+            return outputs
         return None
-    # the precision that torch's own convolution would have
-    kernel = partial(conv_pool, precision="tf32" if torch.backends.cudnn.allow_tf32 else "ieee")
-    if type(conv) is nn.Conv2d:
-        assert conv.bias is not None
-        return kernel(inputs, conv.weight, conv.bias)
-    if type(getattr(conv, "layer", None)) is not nn.Conv2d or not hasattr(conv, "fuse_conv_pool"):
-        return None
-    conditioned: Any = conv
-    outputs: Tensor | None = conditioned.fuse_conv_pool(inputs, kernel)
-    return outputs

@@ -134,9 +134,17 @@ class Tabular(Backbone):
 
     @classmethod
     def fitted(cls, train: Batch, outputs: int | Mapping[str, int]) -> Mapping[str, Any]:
+        widths = outputs.values() if isinstance(outputs, Mapping) else (outputs,)
+        labels = [t for name, t in train.targets.items() if not name.startswith(NOT_PREDICTED)]
+        # probabilities are averaged if all targets are classes: bits for outputs of width 1
+        classes = len(labels) == len(widths) and (
+            all(bool(((label == 0) | (label == 1)).all()) for label in labels)
+            if set(widths) == {1}
+            else all(not label.is_floating_point() for label in labels) and min(widths) > 1
+        )
         return {
             "knots": compute_ple_bins(first(train.inputs), train.targets),
-            "averages": _choose_average(train, outputs),
+            "averages": "probabilities" if classes else "outputs",
         }
 
     def forward(self, inputs: Inputs) -> Outputs:
@@ -198,19 +206,6 @@ class Tabular(Backbone):
         for name, values in {"starts": starts, "widths": widths}.items():
             self.register_buffer(name, torch.tensor(values, dtype=torch.float32), persistent=False)
         return len(pieces) + len(rest)
-
-
-def _choose_average(train: Batch, outputs: int | Mapping[str, int]) -> Average:
-    """Average probabilities if all targets are classes, else outputs."""
-    widths = outputs.values() if isinstance(outputs, Mapping) else (outputs,)
-    labels = [t for name, t in train.targets.items() if not name.startswith(NOT_PREDICTED)]
-    if len(labels) != len(widths):
-        return "outputs"
-    if set(widths) == {1}:
-        bits = all(bool(((label == 0) | (label == 1)).all()) for label in labels)
-        return "probabilities" if bits else "outputs"
-    classes = all(not label.is_floating_point() for label in labels) and min(widths) > 1
-    return "probabilities" if classes else "outputs"
 
 
 class _MemberVectors(nn.Module):

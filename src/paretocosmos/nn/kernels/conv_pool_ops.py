@@ -124,7 +124,7 @@ def _compute_gradients(
 forward_op.register_autograd(_compute_gradients, setup_context=_save_inputs)
 
 
-def _make_vmap_rule(op: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]:
+def _make_vmap_rule(op: Callable[..., Any]) -> Callable[..., Any]:
     """Make the vmap rule: the mapped axis joins the seeds, arguments without it are shared."""
 
     def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
@@ -139,6 +139,8 @@ def _make_vmap_rule(op: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]
 
         outputs = op(*map(stack_seeds, args, in_dims))
         # seeds and the mapped axis apart again
+        if isinstance(outputs, Tensor):
+            return outputs.unflatten(0, (size, -1)), 0
         return tuple(out.unflatten(0, (size, -1)) for out in outputs), (0,) * len(outputs)
 
     return rule

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from functools import partial
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -287,8 +286,9 @@ class _Slot:
             torch.empty((rows, *t.shape[1:]), dtype=t.dtype, pin_memory=cuda) for t in tensors
         ]
         self._target = [torch.empty_like(t, device=device) for t in self._host] if cuda else None
-        self.copied: torch.cuda.Event | _DoneEvent = torch.cuda.Event() if cuda else _DoneEvent()
-        self.used: torch.cuda.Event | _DoneEvent = torch.cuda.Event() if cuda else _DoneEvent()
+        # on a CPU everything is done at once
+        make: type[Any] = torch.cuda.Event if cuda else torch.cpu.Event
+        self.copied, self.used = make(), make()
         self._shapes: list[torch.Size] = []
 
     def fill(self, tensors: Sequence[Tensor], indices: Sequence[Tensor]) -> None:
@@ -307,23 +307,6 @@ class _Slot:
         tensors = self._host if self._target is None else self._target
         filled = zip(tensors, self._shapes, strict=True)
         return tuple(rows[: shape.numel()].unflatten(0, shape) for rows, shape in filled)
-
-
-class _DoneEvent:
-    """The event of a CPU, on which everything is done at once."""
-
-    def record(self) -> None:
-        """Do nothing."""
-
-    def wait(self) -> None:
-        """Do nothing."""
-
-    def synchronize(self) -> None:
-        """Do nothing."""
-
-    def query(self) -> bool:
-        """Return that it is done."""
-        return True
 
 
 class FromLoader:
@@ -399,11 +382,13 @@ class FromLoader:
     def _check_and_move(self, batch: Batch, number: int, samples: int) -> Any:
         """Return a checked batch on the device, of as many samples as the groups divide."""
         named = self.checks.check(batch, number)
-        to_device = partial(_to_device, device=self._target, dtype=self._dtype)
-        inputs, targets = (
-            map_tensors(to_device, batch.inputs),
-            map_tensors(to_device, batch.targets),
-        )
+
+        def move(tensor: Tensor) -> Tensor:
+            # labels stay whole numbers, which cross-entropy needs
+            dtype = self._dtype if tensor.is_floating_point() else None
+            return tensor.to(self._target, dtype, non_blocking=True)
+
+        inputs, targets = map_tensors(move, batch.inputs), map_tensors(move, batch.targets)
         # the loss is of the whole batch, for which every process needs all targets
         if self._processes.count > 1:
             return inputs, self._processes.gather(targets, samples)
@@ -420,8 +405,3 @@ class FromLoader:
 
     def _trim(self, rows: Tensor) -> Tensor:
         return rows[: len(rows) // self._rays_per_batch * self._rays_per_batch]
-
-
-def _to_device(tensor: Tensor, *, device: torch.device, dtype: torch.dtype) -> Tensor:
-    # labels stay whole numbers, which cross-entropy needs
-    return tensor.to(device, dtype if tensor.is_floating_point() else None, non_blocking=True)

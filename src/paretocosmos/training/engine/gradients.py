@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -98,12 +97,6 @@ def compute_inner_products(rows: Tensor) -> Tensor:
     # only j >= i was computed, since the matrix is symmetric
     both = [products[min(i, j)][..., abs(i - j)] for i in range(count) for j in range(count)]
     return torch.unflatten(torch.stack(both, dim=-1), -1, (count, count))
-
-
-def has_hypernet_gradients(model: nn.Module, heads: tuple[str, ...]) -> TypeGuard[Hypernet]:
-    """Return whether every gradient goes through one linear layer that reads a vector per ray."""
-    # chunks reuse the last layer, whose gradients then add up; heads would have to be left out
-    return isinstance(model, Hypernet) and model.chunks is None and not heads
 
 
 class HypernetWithFeatures(nn.Module):

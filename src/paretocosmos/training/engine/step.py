@@ -10,7 +10,7 @@ from torch.func import functional_call
 
 from paretocosmos.config.plan import keeps_promise
 from paretocosmos.methods import Gram, Method, State
-from paretocosmos.nn.conditioning import Conditioning, HypernetOutput
+from paretocosmos.nn.conditioning import Conditioning, Hypernet, HypernetOutput
 from paretocosmos.objectives import Objective
 from paretocosmos.runtime.distributed import ALONE, Processes
 from paretocosmos.training.engine.gradients import (
@@ -18,7 +18,6 @@ from paretocosmos.training.engine.gradients import (
     HypernetWithFeatures,
     LossGradients,
     find_head_modules,
-    has_hypernet_gradients,
 )
 from paretocosmos.types import Batch, Inputs, Outputs, Targets, first, map_tensors
 
@@ -158,12 +157,11 @@ def _make_gradients(
 ) -> Callable[[Parameters, Batch, Tensor, State, int], StepResult]:
     """Make the function of leaves, a micro-batch, its rays, state and G to a result."""
     heads = find_head_modules(model, method)
+    with_features: HypernetWithFeatures | None = None
     # processes draw rays of their own, so a hypernetwork emits other weights in each of them
-    with_features = (
-        HypernetWithFeatures(model)
-        if processes.count == 1 and not tasks and has_hypernet_gradients(model, heads)
-        else None
-    )
+    if processes.count == 1 and not tasks and isinstance(model, Hypernet):
+        # chunks reuse the last layer, whose gradients then add up; heads would have to be left out
+        with_features = HypernetWithFeatures(model) if model.chunks is None and not heads else None
     make_losses = partial(_make_losses, model, processes=processes, prepare=prepare, half=half)
     compute_losses = make_losses(objectives, with_features)
     if tasks:  # batches of different samples have a forward pass each

@@ -127,7 +127,11 @@ def simplify_graph(graph: fx.GraphModule, *, in_place: bool) -> fx.GraphModule:
 
 def _can_overwrite(tensor: Any, result: fx.Node) -> bool:
     """Return True if an operation of the graph made the tensor, for this one reader alone."""
-    if not isinstance(tensor, fx.Node) or not _have_same_type(tensor, result):
+    if not isinstance(tensor, fx.Node):
+        return False
+    values = [node.meta.get("val") for node in (tensor, result)]
+    kinds = [(getattr(v, "dtype", None), getattr(v, "shape", None)) for v in values]
+    if kinds[0] != kinds[1] or kinds[0][1] is None:
         return False
     while tensor.op == "call_function" and len(tensor.users) == 1:
         maker = tensor.args[0] if tensor.target is operator.getitem else tensor
@@ -137,13 +141,6 @@ def _can_overwrite(tensor: Any, result: fx.Node) -> bool:
             return bool(tensor.meta["val"].numel() == result.meta["val"].numel())
         tensor = tensor.args[0]
     return False
-
-
-def _have_same_type(first_node: fx.Node, second_node: fx.Node) -> bool:
-    values = [node.meta.get("val") for node in (first_node, second_node)]
-    kinds = [getattr(value, "dtype", None) for value in values]
-    shapes = [getattr(value, "shape", None) for value in values]
-    return None not in shapes and kinds[0] == kinds[1] and shapes[0] == shapes[1]
 
 
 def compile_straight_line(graph: fx.Graph) -> Callable[..., list[Tensor]]:
@@ -246,16 +243,14 @@ class TracedStep:
 
     def _trace(self, arguments: "Arguments") -> StepResult:
         """Trace on this batch, compare with the eager step, and return the eager result."""
-        device = arguments.rays.device
-        generators = _get_rng_states(device)
+        devices = _list_generator_devices(arguments.rays)
         buffers = {name: buffer.clone() for name, buffer in self._model.named_buffers()}
         replay, replayed = None, None
         try:
             reading = forbid_reading() if self._third_party else nullcontext()
-            with forbid_changes(self._third_party), reading:
+            with torch.random.fork_rng(devices), forbid_changes(self._third_party), reading:
                 replay = _make_replay(self._step, arguments, compiled=self.mode == "compiled")
-            _set_rng_states(generators, device)
-            with torch.inference_mode():
+            with torch.random.fork_rng(devices), torch.inference_mode():
                 replayed = replay(arguments)
         except torch.cuda.OutOfMemoryError:
             raise  # the caller splits the stack of networks and tries again
@@ -266,7 +261,6 @@ class TracedStep:
             self.failure = f"the step cannot be {self.mode} ({reason}){self._advice}"
             # code from outside that claims to be traceable may have failed by a decision in Python
             self.data_dependent = bool(self._advice)
-        _set_rng_states(generators, device)
         for name, buffer in self._model.named_buffers():
             if not torch.equal(buffer, buffers[name]):
                 self.failure = f"the network changes its buffer `{name}` as it goes"
@@ -300,10 +294,8 @@ class TracedStep:
         replay = self._replays.get(_get_shapes(batch, rays))
         if replay is None or not self._third_party:
             return
-        generators = _get_rng_states(rays.device)
-        with torch.inference_mode():
+        with torch.random.fork_rng(_list_generator_devices(rays)), torch.inference_mode():
             replayed = replay(arguments)
-        _set_rng_states(generators, rays.device)
         try:
             with forbid_changes(self._third_party):
                 result = self._step(*arguments)
@@ -369,16 +361,9 @@ def _get_shapes(batch: Batch, rays: Tensor) -> tuple[torch.Size, ...]:
     return first(batch.inputs).shape, first(batch.targets).shape, rays.shape
 
 
-def _get_rng_states(device: torch.device) -> list[Tensor]:
-    """Return the states of the generators that a step on this device draws from."""
-    of_device = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
-    return [torch.get_rng_state(), *of_device]
-
-
-def _set_rng_states(states: list[Tensor], device: torch.device) -> None:
-    torch.set_rng_state(states[0])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(states[1], device)
+def _list_generator_devices(rays: Tensor) -> list[torch.device]:
+    """Return the devices, besides the CPU, from whose generators a step may draw."""
+    return [rays.device] if rays.device.type == "cuda" else []
 
 
 def _make_replay(
@@ -432,14 +417,10 @@ def _compute_difference(result: StepResult, expected: StepResult) -> float:
         pairs = [(a.double(), b.double()) for a, b in zip(ours, theirs, strict=True)]
         if not all(torch.equal(a.isfinite(), b.isfinite()) for a, b in pairs):
             return math.inf
-        apart = [_compute_norm(torch.where(b.isfinite(), a - b, 0)) for a, b in pairs]
-        sizes = [_compute_norm(torch.where(b.isfinite(), b, 0)) for _, b in pairs]
+        apart = [float(torch.where(b.isfinite(), a - b, 0).norm()) for a, b in pairs]
+        sizes = [float(torch.where(b.isfinite(), b, 0).norm()) for _, b in pairs]
         least = SHARE * math.hypot(*sizes)
         for far, size in zip(apart, sizes, strict=True):
             beside = max(size, least)
             worst = max(worst, far / beside if beside else float(far > 0))
     return worst
-
-
-def _compute_norm(tensor: Tensor) -> float:
-    return float(torch.linalg.vector_norm(tensor))

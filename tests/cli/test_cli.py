@@ -19,13 +19,12 @@ import pytest
 from tests.small import files_at_most, watch
 
 import paretocosmos
-from paretocosmos import registry
+from paretocosmos import fit, registry
 from paretocosmos.cli.listing import KINDS
 from paretocosmos.config import describe_pair, get_pairs, make_plan
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.runs import find_newest_checkpoint, load_run
-from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
 
 PLAIN = ("--epochs", "2", "--device", "cpu", "--set", "hidden=8")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.paper.hand_made import write_run
 
+from paretocosmos import fit
 from paretocosmos.cli.demo import load_demo_recipe
 from paretocosmos.runs import Run
-from paretocosmos.training.fit import fit
 
 Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the errors
 PUBLISHED = {"adult": 3.34, "compas": 3.72, "default_credit": 3.12}  # Table 1 of the paper

@@ -13,11 +13,11 @@ import pytest
 from fairlearn.metrics import equal_opportunity_difference
 from sklearn.metrics import accuracy_score, log_loss
 
+from paretocosmos import fit
 from paretocosmos.cli import predict as predicting
 from paretocosmos.problems import SPLITS
 from paretocosmos.problems.tables import files, read_table
 from paretocosmos.runs import load_run
-from paretocosmos.training.fit import fit
 
 Call = Callable[..., Any]
 COLUMNS = ("--target", "income", "--positive", "high", "--sensitive", "sex")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.paper.hand_made import write_run
 
+from paretocosmos import fit
 from paretocosmos.paper import experiment
 from paretocosmos.paper.recipe import load_recipe, recipe_names
-from paretocosmos.training.fit import fit
 from paretocosmos.training.loop import Trainer
 
 Call = Callable[..., Any]  # of `cli`: gives the code, what went out, and the errors

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import nn
 
+from paretocosmos import fit
 from paretocosmos.export import Exported, export
 from paretocosmos.pareto import Front
 from paretocosmos.problems.tables import Table, TabularProblem
 from paretocosmos.runs import Run
-from paretocosmos.training.fit import fit
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from paretocosmos import fit
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import lock_folder
-from paretocosmos.training.fit import fit
 from paretocosmos.training.progress import Progress
 
 HOLD = """

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from tests.small import plan_of
 
+from paretocosmos import fit
 from paretocosmos.config import Plan
 from paretocosmos.errors import RunError
 from paretocosmos.runs import begin_record, choose_folder, refuse_other
-from paretocosmos.training.fit import fit
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import torch
 from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
-from paretocosmos import evaluate, registry
+from paretocosmos import evaluate, fit, registry
 from paretocosmos.config import get_pairs
 from paretocosmos.errors import RunError
 from paretocosmos.nn.conditioning import list_networks
@@ -19,7 +19,6 @@ from paretocosmos.pareto import Front
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs import Run, find_newest_checkpoint, load_run, load_tensors
-from paretocosmos.training.fit import fit
 
 SETTINGS: dict[str, Any] = {"batch_size": 128, "evaluate_every": 2, "rays": 3}
 EVERY = [*registry.names("methods"), *get_pairs()]

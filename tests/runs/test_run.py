@@ -18,7 +18,7 @@ from tests.resumed import results
 from tests.small import files_at_most
 from torch import Tensor, nn
 
-from paretocosmos import evaluate
+from paretocosmos import evaluate, fit
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError, RunError
 from paretocosmos.methods import Gram, Method, State
 from paretocosmos.nn.conditioning import Concat
@@ -26,7 +26,6 @@ from paretocosmos.pareto import sample_rays
 from paretocosmos.problems import load_problem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs import FORMAT, Run, find_newest_checkpoint, list_checkpoints, load_run
-from paretocosmos.training.fit import fit
 from paretocosmos.training.progress import Progress
 
 # Short batches, several rays, and a validation that is not in every epoch.

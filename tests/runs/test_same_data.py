@@ -14,11 +14,10 @@ from tests.resumed import stop_at
 from tests.streams import Heads, Pictures, Sample, problem_of
 from torch.utils.data import DataLoader
 
-from paretocosmos import Run
+from paretocosmos import Run, fit
 from paretocosmos.errors import RunError
 from paretocosmos.runs import find_newest_checkpoint, load_tensors, save_tensors
 from paretocosmos.training.compare import compare
-from paretocosmos.training.fit import fit
 
 Lines = list[list[str]]
 SETTINGS = {"target": "paid", "sensitive": "sex", "hidden": "4", "rays": 3, "batch_size": 32}

@@ -12,6 +12,7 @@ import pytest
 import torch
 from tests.resumed import results, stop_at
 
+from paretocosmos import fit
 from paretocosmos.errors import CheckpointWarning, RunError
 from paretocosmos.runs import (
     Run,
@@ -25,7 +26,6 @@ from paretocosmos.runs import (
     remove_other_checkpoints,
     save_tensors,
 )
-from paretocosmos.training.fit import fit
 
 SETTINGS: dict[str, Any] = {"hidden": (4,), "batch_size": 128, "rays": 3, "reference": (9.0, 9.0)}
 

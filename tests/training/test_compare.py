@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from paretocosmos import fit
 from paretocosmos.errors import ConfigurationError, FrontWarning, RunError
 from paretocosmos.evaluation import move_batch
 from paretocosmos.methods import Cosmos
@@ -20,7 +21,6 @@ from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.functions import ToyProblem
 from paretocosmos.runs import load_run
 from paretocosmos.training.compare import Comparison, compare
-from paretocosmos.training.fit import fit
 from paretocosmos.training.progress import Progress
 from paretocosmos.types import Batch, Outputs, Targets
 

@@ -17,7 +17,7 @@ import torch
 from tests.small import few_digits, plan_of
 from torch import Tensor, nn
 
-from paretocosmos import evaluate
+from paretocosmos import evaluate, fit
 from paretocosmos.errors import DataError, DivergedError, EngineWarning, FrontWarning
 from paretocosmos.objectives import MeanSquaredError as Squared
 from paretocosmos.pareto import cosmos_loss, sample_rays
@@ -26,7 +26,7 @@ from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.functions import ToyProblem
 from paretocosmos.problems.images import ImageProblem, Pixels
 from paretocosmos.runs import Run, find_newest_checkpoint, list_validation_fronts, load_tensors
-from paretocosmos.training.fit import FitOptions, fit
+from paretocosmos.training import fit as training
 from paretocosmos.training.progress import Progress
 from paretocosmos.types import Batch, Outputs, Targets
 
@@ -585,7 +585,7 @@ def test_a_score_that_exists_nowhere_is_one_sentence(train: Callable[..., Run]) 
 def test_the_options_of_fit_are_its_arguments() -> None:
     """The list for type checkers and the signature that people read are the same one."""
     arguments = get_type_hints(fit)
-    options = get_type_hints(FitOptions)
+    options = get_type_hints(training.FitOptions)
     own = {"problem", "data", "losses", "seed", "seeds", "return"}
     assert options == {name: kind for name, kind in arguments.items() if name not in own}
     kinds = {parameter.kind for parameter in inspect.signature(fit).parameters.values()}

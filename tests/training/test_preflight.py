@@ -11,11 +11,9 @@ from torch import Tensor, nn
 
 from paretocosmos import Objective, Problem, fit, load_problem
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.methods import Cosmos
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.problems import Split
 from paretocosmos.problems.functions import ToyProblem
-from paretocosmos.training.preflight import run_preflight
 from paretocosmos.types import Batch, Outputs, Targets
 
 
@@ -81,16 +79,6 @@ def test_it_is_refused_before_a_folder_exists(
     with pytest.raises(ConfigurationError, match=says):
         fit(**given, out=tmp_path / "run", epochs=1)
     assert not list(tmp_path.iterdir())
-
-
-def test_it_leaves_the_network_as_it_was() -> None:
-    model, problem = Counting(), load_problem("toy_convex")
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    model.net[1].eval()
-    run_preflight(model, problem, Cosmos(), 8)
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    assert model.training
-    assert not model.net[1].training
 
 
 def test_groups_reach_a_plain_network_as_one_ray_per_sample(tmp_path: Path) -> None:

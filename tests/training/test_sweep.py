@@ -9,19 +9,18 @@ import pytest
 
 from paretocosmos import fit, hypervolume, load_problem, load_run, sweep
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.training.sweep import Sweep
 
 SMALL: dict[str, Any] = {"epochs": 2, "device": "cpu", "engine": "eager", "progress": False}
 GRID: dict[str, Any] = {"method": ["linear", "cosmos"], "learning_rate": [0.001, 0.01]}
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
+def done(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("sweep") / "runs"
     return sweep(["toy_convex", "toy_concave"], GRID, seeds=[1, 2], out=folder, **SMALL)
 
 
-def test_every_combination_is_trained_as_fit_trains_it(done: Sweep, tmp_path: Path) -> None:
+def test_every_combination_is_trained_as_fit_trains_it(done: Any, tmp_path: Path) -> None:
     combinations = itertools.product(("toy_convex", "toy_concave"), *GRID.values())
     rows = {(row["problem"], row["method"], row["learning_rate"]): row for row in done.rows}
     assert rows.keys() == {*combinations}
@@ -38,7 +37,7 @@ def test_every_combination_is_trained_as_fit_trains_it(done: Sweep, tmp_path: Pa
         assert run.front.values.tolist() == expected.front.values.tolist()
 
 
-def test_the_best_is_chosen_on_validation_data_for_each_problem(done: Sweep) -> None:
+def test_the_best_is_chosen_on_validation_data_for_each_problem(done: Any) -> None:
     for problem, runs in done.best.items():
         values = {
             trial: sum(hypervolume(load_run(run.folder).front_val) for run in runs) / 2

@@ -13,11 +13,11 @@ from tests.streams import Heads, Pictures, Sample, Stream, problem_of
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, DistributedSampler
 
+from paretocosmos import fit
 from paretocosmos.evaluation import samples
 from paretocosmos.problems import Problem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.runs import Run
-from paretocosmos.training.fit import fit
 
 # 211 training rows in batches of 30: seven full ones, and one of a single row, too few to share.
 ROWS = 303

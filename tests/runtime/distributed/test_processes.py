@@ -18,10 +18,10 @@ import torch
 from tests.processes import PATIENCE, Started, start
 from tests.runtime.distributed.cases import CASES, DIGITS, SETTINGS, loaded, table, train
 
+from paretocosmos import fit
 from paretocosmos.cli import main
 from paretocosmos.runs import find_newest_checkpoint, list_checkpoints, load_run, load_tensors
 from paretocosmos.runtime.distributed import Processes
-from paretocosmos.training.fit import fit
 from paretocosmos.training.progress import Progress
 
 ROOT = Path(__file__).parents[3]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.small import watch
 from tests.training.engine.cuda import NEEDS_CUDA
 
 from paretocosmos import fit
 from paretocosmos.runtime.distributed import Processes, processes
-from paretocosmos.runtime.distributed.messages import gather_rows, sum_over_processes
 
 pytestmark = NEEDS_CUDA
 SETTINGS: dict[str, Any] = {"copies": 1, "batch_size": 64, "rays": 3, "reference": (5.0, 5.0)}
@@ -33,18 +33,11 @@ def test_messages_are_captured(
 ) -> None:
     given: dict[str, Any] = {"method": method, "settings": SETTINGS, "precision": "fp64"}
     sent: list[str] = []
-    for name, operator in (
-        ("gather_rows", gather_rows),
-        ("sum_over_processes", sum_over_processes),
-    ):
-
-        def counted(*arguments: Any, name: str = name, operator: Any = operator) -> Any:
-            sent.append(name)
-            return operator(*arguments)
-
-        monkeypatch.setattr(processes, name, counted)
+    names = "gather_rows", "sum_over_processes"
+    for name in names:
+        watch(monkeypatch, processes, name, lambda *_, name=name: sent.append(name))
     joined = fit("multi_digits", preset="paper", out=tmp_path / "joined", epochs=2, **given)
-    assert {"gather_rows", "sum_over_processes"} <= set(sent)
+    assert set(names) == set(sent)
     assert joined.record["engine"] == "captured"
     assert joined.record["machine"]["device"] != "cpu"
     torch.distributed.destroy_process_group()

@@ -77,7 +77,9 @@ def test_a_fitted_base_is_adjusted_as_it_is(people: People, trees: Pipeline) -> 
     answers = model.predict(people.x, preference=[1, 0], sensitive=people.sex)
     assert (answers == fitted.predict(people.x)).all()
     again = clone(model).set_params(base=fitted).fit(people.x, people.rich, sensitive=people.sex)
-    two = (m.predict_proba(people.x, sensitive=people.sex) for m in (model, again))
+    two = (
+        m.predict_proba(people.x, preference=[1, 0], sensitive=people.sex) for m in (model, again)
+    )
     np.testing.assert_array_equal(*two)
     with pytest.raises(DataError, match="fitted for the class `no`"):
         ParetoClassifier(base=fitted).fit(people.x, people.kind.astype(str))

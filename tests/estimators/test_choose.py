@@ -1,10 +1,12 @@
 """`choose`: a preference by what it reaches, and an estimator that keeps it."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from fairlearn.metrics import equal_opportunity_difference
+from sklearn.ensemble import HistGradientBoostingClassifier
 from tests.estimators.conftest import People
 
 from paretocosmos import evaluate
@@ -158,3 +160,18 @@ def test_no_threshold_between_more_classes_or_numbers(sided: ParetoRegressor) ->
     assert sided.choose(knee=True).threshold_ == 0.5
     with pytest.raises(ConfigurationError, match="does not decide between two classes"):
         sided.choose(knee=True, threshold=0.3)
+
+
+def test_without_a_choice_the_gap_has_no_weight(people: People) -> None:
+    trees = HistGradientBoostingClassifier(random_state=0).fit(people.x[["age"]], people.rich)
+    fitted = ParetoClassifier(base=trees, group="input", random_state=0).fit(
+        people.x[["age"]], people.rich, sensitive=people.sex
+    )
+    rows, given = people.x[["age"]], {"sensitive": people.sex}
+    with pytest.warns(FrontWarning, match="no preference was chosen, so `tpr_gap` has no weight"):
+        found = fitted.predict(rows, **given)
+    # the answers are those of the classifier that is adjusted
+    np.testing.assert_array_equal(found, trees.predict(rows))
+    with warnings.catch_warnings(action="error"):
+        fitted.predict(rows, preference=[0.5, 0.5], **given)
+        fitted.set_params(preference=[0.5, 0.5]).predict(rows, **given)

@@ -14,6 +14,7 @@ from sklearn.model_selection import train_test_split
 from tests.estimators.conftest import People
 from torch import Tensor
 
+from paretocosmos.errors import FrontWarning
 from paretocosmos.estimators import ParetoClassifier
 from paretocosmos.objectives import BinaryCrossEntropy, ClassLoss
 
@@ -228,20 +229,21 @@ def test_a_ray_for_each_row_is_that_ray(fair: ParetoClassifier, people: People) 
         )
 
 
-def test_equal_weights_are_the_default_and_a_preference_takes_their_place(people: People) -> None:
+def test_the_accurate_end_is_the_default_and_a_preference_takes_its_place(people: People) -> None:
     plain, other = (
         ParetoClassifier(random_state=0, epochs=10, preference=preference).fit(
             people.x, people.rich, sensitive=people.sex
         )
         for preference in (None, ENDS[2])
     )
-    np.testing.assert_array_equal(
-        plain.predict_proba(people.x), plain.predict_proba(people.x, preference=[0.5, 0.5])
-    )
+    accurate = plain.predict_proba(people.x, preference=[1, 0])
+    with pytest.warns(FrontWarning, match="`tpr_gap` has no weight"):
+        np.testing.assert_array_equal(plain.predict_proba(people.x), accurate)
+    assert plain.to_run().record["predicts_at"]["ray"] == [1.0, 0.0]
     np.testing.assert_array_equal(
         other.predict_proba(people.x), plain.predict_proba(people.x, preference=ENDS[2])
     )
-    assert not np.array_equal(other.predict_proba(people.x), plain.predict_proba(people.x))
+    assert not np.array_equal(other.predict_proba(people.x), accurate)
 
 
 @pytest.mark.parametrize("method", ["linear", "phn_ls", "pareto_mtl", "uniform", "single_task"])

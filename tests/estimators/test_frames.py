@@ -62,7 +62,7 @@ def test_an_array_and_a_frame_are_the_same() -> None:
 def test_rows_are_never_modified(people: People) -> None:
     before = people.x.copy()
     fitted = ParetoClassifier(**few).fit(people.x, people.rich, sensitive=people.sex)
-    fitted.predict(people.x)
+    fitted.predict(people.x, preference=[0.5, 0.5])
     pd.testing.assert_frame_equal(people.x, before)
 
 
@@ -87,7 +87,7 @@ class TestMissing:
     def test_an_unseen_category_is_told(self, people: People, fair: ParetoClassifier) -> None:
         new = people.x[:4].assign(work="space")
         with pytest.warns(UserWarning, match="`work`.*training rows"):
-            assert len(fair.predict(new)) == 4
+            assert len(fair.predict(new, preference=[0.5, 0.5])) == 4
 
     def test_a_category_that_only_validation_rows_have_is_not(self) -> None:
         """Three rows have each: among those that validate are some that none has that trains."""
@@ -106,7 +106,8 @@ class TestWeights:
         weighted = ParetoClassifier(**few).fit(x, y, sensitive=sex, sample_weight=weight)
         places = np.repeat(np.arange(30), weight)[::-1]
         repeated = ParetoClassifier(**few).fit(x.iloc[places], y[places], sensitive=sex[places])
-        np.testing.assert_array_equal(weighted.predict_proba(x), repeated.predict_proba(x))
+        answers = (one.predict_proba(x, preference=[0.5, 0.5]) for one in (weighted, repeated))
+        np.testing.assert_array_equal(*answers)
         assert weighted.front_ == repeated.front_
 
     def test_rows_of_weight_0_are_not_there(self, people: People) -> None:

@@ -66,7 +66,7 @@ def test_only_the_group_given_decides(people: Any, informed: ParetoClassifier) -
     assert (women > men).all()  # the same people
     inside = features.assign(sex=["f"] * 200)
     model = _fit((people[0].assign(sex=people[2]["sex"]), *people[1:]), "input")
-    assert model.predict(inside).shape == (200,)  # taken from `X`, where it is
+    assert model.predict(inside, preference=RAY).shape == (200,)  # taken from `X`, where it is
 
 
 def test_runs_files_and_exports_read_the_group_as_a_column(
@@ -93,7 +93,7 @@ def test_runs_files_and_exports_read_the_group_as_a_column(
 def test_groups_of_several_columns_are_known_by_all_of_them(people: Any) -> None:
     features, _, groups = people
     model = _fit(people, "input", ["sex", "old"], epochs=2)
-    chances = model.predict_proba(features[:9], sensitive=groups[:9])[:, 1]
+    chances = model.predict_proba(features[:9], preference=RAY, sensitive=groups[:9])[:, 1]
     rows = features[:9].join(groups[:9])
     assert model.to_run().predict(rows, ray=RAY) == pytest.approx(chances, abs=1e-6)
     with pytest.raises(DataError, match="`sex & old`"):
@@ -103,7 +103,7 @@ def test_groups_of_several_columns_are_known_by_all_of_them(people: Any) -> None
 def test_neither_trains_a_conditioned_network(people: Any) -> None:
     model = _fit(people, "none", epochs=2)
     assert not hasattr(model.model_, "adjustment")
-    assert model.predict(people[0][:5]).shape == (5,)
+    assert model.predict(people[0][:5], preference=RAY).shape == (5,)
 
 
 def test_a_regressor_reads_the_group_too(people: Any) -> None:

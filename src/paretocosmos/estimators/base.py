@@ -19,7 +19,7 @@ from torch import Tensor
 
 from paretocosmos.config.presets import find_rate_gap, pick_batch_size
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning, FrontWarning, RunError
-from paretocosmos.estimators.base_scores import BaseScores
+from paretocosmos.estimators.base_scores import NOT_INCLUDED, BaseScores
 from paretocosmos.estimators.inputs import (
     Column,
     Rows,
@@ -55,7 +55,6 @@ from paretocosmos.nn.conditioning import PerRayEnsemble
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.pareto import Criteria, CriteriaOptions, Point, find_best, get_point
 from paretocosmos.problems.tables import (
-    BASE_SCORE,
     Codes,
     GroupUse,
     Table,
@@ -72,15 +71,10 @@ from paretocosmos.types import Metric
 
 # Rays to evaluate for a choice.
 CHOICE_EVALUATIONS = 20
-# Rows in one pass of a network; fewer where each has a ray of its own, which a hypernetwork makes
-# a network of. Members of `tabular` make many numbers of a row.
+# Rows in one pass; fewer where each has a ray of its own, which a hypernetwork makes a network of.
 CHUNK, CHUNK_RAYS = 4096, 512
 
 NO_TEST = "its numbers are of the rows that selected the epoch: an estimator keeps none to test on"
-BASE = (
-    "the classifier given as `base` is not part of it: its score is a column of the rows, "
-    f"`{BASE_SCORE}`"
-)
 
 
 # As a dataclass, its constructor lists every parameter once; scikit-learn reads them from its
@@ -225,14 +219,15 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             )
         caveats = [*self._record["caveats"], NO_TEST]
         if self._scores is not None:
-            caveats.append(BASE)
+            caveats.append(NOT_INCLUDED)
             warnings.warn(
-                f"{BASE}, which `estimator.encode(rows)` computes; fit without `base` for one that "
-                "stands alone",
+                f"{NOT_INCLUDED}, which `estimator.encode(rows)` computes; fit without `base` for "
+                "one that stands alone",
                 DataWarning,
                 stacklevel=3,
             )
-        ray = check_preference(self.preference, self.front_.names, None, self.off_simplex)[0]
+        names, accurate = self.front_.names, self._accurate_ray
+        ray = check_preference(self.preference, names, None, self.off_simplex, accurate)[0]
         record = self._record | {
             # there are no test rows: the validation front stands for both
             **measure_fronts({"test": self.front_, "val": self.front_}),
@@ -306,9 +301,8 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             rows = dataclasses.replace(rows, frame=grouping.add_to(frame, groups))
         seed = draw_seed(self.random_state)
         problem, settings, repeat = self._prepare_training(names, rows, get_target_name(y), seed)
-        for name in ("penalty", "alpha", "learning_rate", "hidden"):
-            if getattr(self, name) is not None:
-                settings[name] = getattr(self, name)
+        given = {n: getattr(self, n) for n in ("penalty", "alpha", "learning_rate", "hidden")}
+        settings |= {name: value for name, value in given.items() if value is not None}
         self.model_, self.front_, self._record = train(
             problem,
             preset=self.preset,
@@ -321,6 +315,8 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             callbacks=self.callbacks,
         )
         self.best_epoch_ = int(self._record["epoch_selected"]) * repeat
+        accurate = self.front_.rays[self.front_.rays[:, 0].argmax()].tolist()
+        self._accurate_ray = None if groups is None or self.objectives else accurate
         self._problem: TabularProblem | RowsProblem | None = drop_repeats(problem, repeat)
         return self
 
@@ -423,9 +419,13 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> list[tuple[Any, Tensor]]:
         """Return every target and the network's outputs for it, ``[n, width]``."""
         frame = self._read_rows(X, sensitive)
-        preference = self.preference if preference is None else preference
-        rays = check_preference(preference, self.front_.names, len(frame), self.off_simplex)
-        rays = rays.double()
+        rays = check_preference(
+            self.preference if preference is None else preference,
+            self.front_.names,
+            len(frame),
+            self.off_simplex,
+            self._accurate_ray,
+        ).double()
         inputs = torch.from_numpy(encode_features(self._table, frame))
         several, chunks = len(rays) > 1, []
         size = CHUNK_RAYS if several else CHUNK

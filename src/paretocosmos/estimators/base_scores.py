@@ -19,6 +19,10 @@ from paretocosmos.problems.tables import BASE_SCORE
 FOLDS = 5
 # The distance a probability keeps from 0 and 1 before its logarithm is taken.
 MARGIN = 1e-6
+NOT_INCLUDED = (
+    "the classifier given as `base` is not part of it: its score is a column of the rows, "
+    f"`{BASE_SCORE}`"
+)
 
 
 @dataclass(frozen=True)

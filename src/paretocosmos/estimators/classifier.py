@@ -28,8 +28,8 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
 
     Args:
         preference: the ray to predict at, one entry per objective, summing to 1, or weights by
-            name, as ``{"accuracy": 0.7, "tpr_gap": 0.3}``; equal weights if `None`. `predict` takes
-            another.
+            name, as ``{"accuracy": 0.7, "tpr_gap": 0.3}``. `predict` takes another. If `None`,
+            equal weights; with `sensitive`, no weight on the gap, which `predict` warns of.
         objectives: what is traded instead: functions of outputs and targets by name, or
             `Objective` instances; each gives one number to minimise. Targets are a mapping: `label`
             (or the targets' names, where there are several), `sensitive`, `weight`.

@@ -15,7 +15,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, validate_data
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError, DataError, DataWarning, ParetoCosmosError
+from paretocosmos.errors import (
+    ConfigurationError,
+    DataError,
+    DataWarning,
+    FrontWarning,
+    ParetoCosmosError,
+)
 from paretocosmos.io.files import one_line
 from paretocosmos.pareto import as_rays
 from paretocosmos.problems.tables import (
@@ -171,7 +177,11 @@ def check_lengths(**arguments: Any) -> None:
 
 
 def check_preference(
-    preference: Any, names: Sequence[str], rows: int | None, off_simplex: str
+    preference: Any,
+    names: Sequence[str],
+    rows: int | None,
+    off_simplex: str,
+    accurate: Sequence[float] | None = None,
 ) -> Tensor:
     """Return rays ``[1, J]`` or ``[rows, J]``.
 
@@ -180,9 +190,18 @@ def check_preference(
         names: of the J objectives.
         rows: how many there are; `None` where only one ray will do.
         off_simplex: ``"refuse"`` or ``"normalise"`` what does not sum to 1.
+        accurate: the ray to take instead of equal weights where a gap between groups is traded: how
+            much accuracy it may cost is for a person to say.
     """
     if preference is None:
-        preference = torch.full((1, len(names)), 1 / len(names))
+        preference = torch.full((1, len(names)), 1 / len(names)) if accurate is None else accurate
+        if accurate is not None and rows is not None:
+            warnings.warn(
+                f"no preference was chosen, so `{names[1]}` has no weight in these predictions: "
+                "use `choose`, or give a `preference`",
+                FrontWarning,
+                stacklevel=4,
+            )
     rays = as_rays(preference, len(names), names=names, off_simplex=off_simplex)
     if len(rays) not in (1, rows or 1):
         wanted = "one ray" if rows is None else f"one ray, or one for each of the {rows} rows"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
 from paretocosmos.problems.tables import Table
+from paretocosmos.runs.run import PredictsAt
 from paretocosmos.serving.request_body import parse_body, shorten_json
 from paretocosmos.serving.schemas import NumberRows, Numbers, Rows, TableRows, make_question_model
 
@@ -32,7 +33,8 @@ def asked(
     rows: Rows, inputs: object, *, most: int = 4, preference: object = (1, 0)
 ) -> tuple[Numbers, list[str], list[list[float]]]:
     """What a body says: rows, warnings, rays."""
-    model = make_question_model(rows, names=("loss", "gap"), most=most, threshold=0.5)
+    default = PredictsAt(None, 0.5)
+    model = make_question_model(rows, names=("loss", "gap"), most=most, default=default)
     body = json.dumps({"inputs": inputs, "preference": preference}).replace("Infinity", "1e999")
     found = parse_body(model, body.encode(), columns=rows.columns)
     return *rows.to_numbers(found.inputs), found.preference

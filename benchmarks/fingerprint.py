@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from paretocosmos.problems.images import RULES, Rule, draw_recipes, paint_images, read_pair
+from paretocosmos.problems.images.pairs import RULES, Rule, draw_recipes, paint_images, read_pair
 from paretocosmos.runs.provenance import get_provenance
 
 Numbers = npt.NDArray[np.float64]

@@ -23,17 +23,13 @@ import torch
 
 from paretocosmos import fit
 from paretocosmos.problems import Problem
-from paretocosmos.problems.images import (
-    FASHION_MNIST,
-    MNIST,
-    RULES,
-    Rule,
+from paretocosmos.problems.images.pairs import FASHION_MNIST, MNIST, RULES, Rule, compose_pairs
+from paretocosmos.problems.images.problem import (
+    PARTS,
     build_pair_problem,
-    compose_pairs,
     find_source_files,
     read_part,
 )
-from paretocosmos.problems.images.problem import PARTS
 from paretocosmos.registry import Spec
 from paretocosmos.runs.provenance import get_provenance
 

@@ -22,7 +22,7 @@ import torch
 from paretocosmos import fit
 from paretocosmos.evaluation import move_batch
 from paretocosmos.objectives import CrossEntropy
-from paretocosmos.problems.images import HEADS, ImageProblem
+from paretocosmos.problems.images.problem import HEADS, ImageProblem
 from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.training.engine import BatchSource, InMemory, Streamed
 from paretocosmos.types import Batch

@@ -3,7 +3,7 @@
 import torch
 
 from paretocosmos.objectives import BinaryCrossEntropy, CrossEntropy
-from paretocosmos.problems.images import ImageProblem
+from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.types import Batch
 
 

@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw
 
 from paretocosmos import fit, load_problem
 from paretocosmos.errors import BenchmarkWarning
-from paretocosmos.problems.images import ATTRIBUTES
+from paretocosmos.problems.images.celeba_files import ATTRIBUTES
 
 WIDE, HIGH = 36, 44
 COUNTS = (500, 100, 100)  # pictures to train, validate and test on

@@ -20,7 +20,7 @@ from paretocosmos.paper.collect import collect_results
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduction import reproduce
 from paretocosmos.problems import Problem, load_problem
-from paretocosmos.problems.images import read_pair
+from paretocosmos.problems.images.pairs import read_pair
 from paretocosmos.runs.checkpoint import find_flaw
 from paretocosmos.training.fit import fit
 

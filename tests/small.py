@@ -11,10 +11,11 @@ import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from paretocosmos.config import Plan, make_plan
+from paretocosmos.config.plan import Plan
+from paretocosmos.config.resolve import make_plan
 from paretocosmos.io import progress
 from paretocosmos.problems import SPLITS, Problem, load_problem
-from paretocosmos.problems.images import ImageProblem
+from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.types import Batch, map_tensors
 
 __all__ = ["Joined", "few_digits", "files_at_most", "plan_of", "seen", "watch"]

@@ -135,7 +135,7 @@ def test_several_of_a_kind_from_outside_are_one_where_they_say_so() -> None:
 
 
 def test_objectives_of_an_estimator_promise_for_themselves() -> None:
-    from paretocosmos.config import find_third_party, keeps_promise
+    from paretocosmos.config.plan import find_third_party, keeps_promise
     from paretocosmos.estimators.objectives import wrap_objectives
 
     given: Any = {"gap": CostGap(), "loss": lambda outputs, targets: outputs.mean()}

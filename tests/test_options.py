@@ -8,7 +8,7 @@ import pytest
 
 import paretocosmos
 from paretocosmos.cli import describe_options
-from paretocosmos.errors import ConfigurationError, RunError
+from paretocosmos.errors import ConfigurationError
 
 SOURCE = Path(paretocosmos.__file__).parent
 OF_THE_COMMAND_LINE = ("cli", "printing", "__main__.py")
@@ -51,26 +51,24 @@ def test_the_search_finds_an_option() -> None:
     assert flags('run("git", "--porcelain")') == []
 
 
-def test_an_error_carries_the_arguments_that_lead_out() -> None:
-    error = RunError("`a` exists").with_hint({"out": None, "resume": True})
-    assert str(error) == "`a` exists"
-    assert error.hints == {"out": None, "resume": True}
-    assert RunError("plain").hints == {}  # none is shared
-
-
 @pytest.mark.parametrize(
-    ("ways", "said"),
+    ("command", "message", "said"),
     [
-        ({}, ""),
-        ({"out": None, "resume": True}, " (on the command line: --out ..., --resume)"),
-        ({"device": "cpu"}, " (on the command line: --device cpu)"),
-        ({"allow_constant": True}, " (on the command line: --allow-constant)"),
-        ({"max": "NAME=VALUE"}, " (on the command line: --max NAME=VALUE)"),
-        ({"rays_per_batch": 1}, " (on the command line: --set rays_per_batch=1)"),
-        ({"skip": True}, " (on the command line: --set skip=true)"),
-        ({"cosmos.penalty": 2.0}, " (on the command line: --set cosmos.penalty=2.0)"),
-        ({"label": None}, " (on the command line: --set label=...)"),
+        ("train", "no", ""),
+        ("train", "`out` exists; set resume=True", "--out ..., --resume"),
+        ("train", '`cuda:9` does not exist: use device="cpu"', "--device cpu"),
+        ("train", "lower `device`, or device=cpu", "--device cpu"),
+        ("choose", "take a constant classifier with `allow_constant`", "--allow-constant"),
+        ("choose", "add a bound, such as max={'tpr_gap': 0.02}", "--max ..."),
+        ("train", "use rays_per_batch=1", "--set rays_per_batch=1"),
+        ("train", "name it with `separator`, as in examples=3", "--set separator=..."),
+        ("choose", "use rays_per_batch=1", ""),
+        ("", "choose another `out`", ""),
+        ("no command", "choose another `out`", ""),
     ],
 )
-def test_the_command_line_says_which_options_those_are(ways: dict[str, object], said: str) -> None:
-    assert describe_options(ConfigurationError("no").with_hint(ways)) == said
+def test_the_command_line_says_which_options_the_arguments_are(
+    command: str, message: str, said: str
+) -> None:
+    expected = f" (on the command line: {said})" if said else ""
+    assert describe_options(ConfigurationError(message), command) == expected

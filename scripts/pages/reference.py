@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pages.common import describe_source, load_result, write_table
 from paretocosmos import registry
-from paretocosmos.config import describe_pair, get_pairs, get_paper_settings
+from paretocosmos.config.settings import describe_pair, get_pairs, get_paper_settings
 
 __all__ = ["KINDS", "write_card", "write_reference_page"]
 

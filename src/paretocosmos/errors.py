@@ -1,14 +1,13 @@
 """The family of errors, and the refusal of an unknown name.
 
 Every message names the thing in backticks, the rule, what was found, and the way out. It speaks of
-arguments, never of options of the command line, which names them itself (`hints`).
+arguments, as `out` or resume=True; the command line finds these and names its options.
 """
 
 import difflib
 import importlib.util
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Self
+from collections.abc import Iterable
+from typing import TypeVar
 
 __all__ = [
     "BenchmarkWarning",
@@ -29,6 +28,7 @@ __all__ = [
     "UntrustedError",
     "WeightsWarning",
     "cannot_use",
+    "check_choice",
     "require_extra",
     "unknown",
 ]
@@ -37,6 +37,8 @@ __all__ = [
 # The longest name that is printed whole, and the most names that are listed: they may come from a
 # file, and a message must stay readable in a terminal.
 LONGEST, MOST = 100, 100
+
+Choice = TypeVar("Choice", bound=str)
 
 
 class ParetoCosmosError(Exception):
@@ -52,22 +54,6 @@ class ParetoCosmosError(Exception):
 
     shared = False
     """True if every process of a training raises it, so that only the first has to print it."""
-
-    hints: Mapping[str, object] = MappingProxyType({})
-    """Arguments that would avoid the error, by name: a value, or `None` where any other will do.
-
-    The message says it in Python's words; the command line names the options.
-    """
-
-    def with_hint(self, hints: Mapping[str, object]) -> Self:
-        """Return this error with more arguments that lead out of it.
-
-        >>> DataError("`a` exists; choose another `out`").with_hint({"out": None}).hints
-        {'out': None}
-        """
-        # a new mapping: the class's own is shared by all errors
-        self.hints = {**self.hints, **hints}
-        return self
 
 
 class ConfigurationError(ParetoCosmosError, ValueError):
@@ -164,8 +150,7 @@ class WeightsWarning(UserWarning):
 
 def cannot_use(path: object, error: OSError) -> RunError:
     """Make the error for a path that the system refuses."""
-    refusal = RunError(f"cannot use `{path}`: {error.strerror}; choose another `out`")
-    return refusal.with_hint({"out": None})
+    return RunError(f"cannot use `{path}`: {error.strerror}; choose another `out`")
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigurationError:
@@ -181,6 +166,14 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ConfigurationError:
     listed = ", ".join(_short(known_name) for known_name in names[:MOST])
     more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
     return ConfigurationError(f"unknown {kind} `{_short(name)}`; {hint}known: {listed}{more}")
+
+
+def check_choice(kind: str, name: str, known: Iterable[Choice]) -> Choice:
+    """Return the known name that equals a given one; raise if there is none."""
+    known = tuple(known)
+    if name not in known:
+        raise unknown(kind, str(name), known)
+    return known[known.index(name)]
 
 
 def _short(name: str) -> str:

@@ -116,6 +116,23 @@ def map_tensors(function: Callable[..., Tensor], *tensors: Any, keep_classes: bo
     return lead
 
 
+def list_tensors(*values: Any) -> list[Tensor]:
+    """Return all tensors of some structures, in order.
+
+    >>> import torch
+    >>> [len(tensor) for tensor in list_tensors({"a": torch.ones(1)}, (torch.ones(2),))]
+    [1, 2]
+    """
+    tensors: list[Tensor] = []
+
+    def add(tensor: Tensor) -> Tensor:
+        tensors.append(tensor)
+        return tensor
+
+    map_tensors(add, values)
+    return tensors
+
+
 def first(tensors: Any) -> Tensor:
     """Return the tensor, or the first of a mapping or tuple: for its length or device."""
     if isinstance(tensors, Tensor):

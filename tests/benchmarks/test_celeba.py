@@ -22,7 +22,7 @@ FACES = """
     import torch
 
     from paretocosmos.objectives import BinaryCrossEntropy, accuracy, roc_auc
-    from paretocosmos.problems.images import ImageProblem
+    from paretocosmos.problems.images.problem import ImageProblem
     from paretocosmos.types import Batch
 
     TASKS = ("left", "right", "dark")

@@ -21,7 +21,8 @@ from tests.small import files_at_most, watch
 import paretocosmos
 from paretocosmos import fit, registry
 from paretocosmos.cli.listing import KINDS
-from paretocosmos.config import describe_pair, get_pairs, make_plan
+from paretocosmos.config.resolve import make_plan
+from paretocosmos.config.settings import describe_pair, get_pairs
 from paretocosmos.errors import BenchmarkWarning
 from paretocosmos.paper.recipe import load_recipe, recipe_names
 from paretocosmos.runs import find_newest_checkpoint, load_run

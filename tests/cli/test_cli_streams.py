@@ -40,10 +40,9 @@ def test_data_are_never_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     text = pd.DataFrame({"city": ["K\xf6ln"]}).to_csv(index=False)
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
-    with pytest.raises(ConfigurationError, match=r"only ascii.*PYTHONIOENCODING") as refused:
+    with pytest.raises(ConfigurationError, match=r"only ascii.*PYTHONIOENCODING.*`out`"):
         print_text(text)
     assert written.getvalue() == b""
-    assert "out" in refused.value.hints
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="utf-8"))
     print_text(text)
     sys.stdout.flush()

@@ -14,7 +14,8 @@ from tests.small import plan_of, watch
 from torch import nn
 
 from paretocosmos import fit, registry
-from paretocosmos.config import Plan, get_pairs
+from paretocosmos.config.plan import Plan
+from paretocosmos.config.settings import get_pairs
 from paretocosmos.methods import Separate
 from paretocosmos.nn.conditioning import PerRayEnsemble, list_networks
 from paretocosmos.objectives import MeanSquaredError

@@ -14,7 +14,8 @@ from tests.small import Joined, plan_of
 from torch import Tensor, nn
 
 from paretocosmos import fit
-from paretocosmos.config import Plan, Training
+from paretocosmos.config.plan import Plan
+from paretocosmos.config.settings import Training
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.methods import Cosmos, Gram, Method, State
 from paretocosmos.nn.backbones import LeNet

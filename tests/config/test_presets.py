@@ -8,7 +8,8 @@ import torch
 from tests.small import Joined, plan_of
 from torch import nn
 
-from paretocosmos.config import Plan, choose_preset
+from paretocosmos.config.plan import Plan
+from paretocosmos.config.presets import choose_preset
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.estimators.objectives import InUnit
 from paretocosmos.objectives import MeanSquaredError, Objective, OneSidedError

@@ -12,7 +12,7 @@ from tests.small import plan_of
 from torch import nn
 
 from paretocosmos import fit
-from paretocosmos.config import Plan
+from paretocosmos.config.plan import Plan
 from paretocosmos.errors import RunError
 from paretocosmos.nn.backbones import Mlp
 from paretocosmos.nn.conditioning import list_networks

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from paretocosmos import registry
-from paretocosmos.config import (
+from paretocosmos.config.settings import (
     Training,
     get_label,
     get_pairs,

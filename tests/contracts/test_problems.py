@@ -16,7 +16,7 @@ from torch.func import vmap
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError
 from paretocosmos.problems import SPLITS, Problem, load_problem
-from paretocosmos.problems.images import ATTRIBUTES
+from paretocosmos.problems.images.celeba_files import ATTRIBUTES
 from paretocosmos.registry import find as find_thing
 from paretocosmos.registry import names, parameters, summary
 from paretocosmos.types import Outputs, first, map_tensors

@@ -129,11 +129,10 @@ def test_a_constant_classifier_proves_nothing() -> None:
         metrics={"positive_rate": np.ones(5)},
         split="val",
     )
-    with pytest.raises(InfeasibleError, match="every ray gives a constant classifier") as refused:
+    with pytest.raises(InfeasibleError, match=r"constant classifier.*`allow_constant`"):
         choose_with_confidence(
             Drawn(), problem, every, Criteria(max={"tpr_gap": bound}, confidence=0.9)
         )
-    assert refused.value.hints == {"allow_constant": True}
 
 
 @pytest.mark.parametrize("confidence", [0.5, 1.0, 90, True, "much", float("nan")])

@@ -22,7 +22,7 @@ from paretocosmos.nn.conditioning import Concat, TransposedConv
 from paretocosmos.objectives import MeanSquaredError
 from paretocosmos.pareto import even_rays
 from paretocosmos.problems import Problem, Protocol, Split
-from paretocosmos.problems.images import ImageProblem
+from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.problems.tables import TabularProblem
 from paretocosmos.types import Batch, Outputs, Targets
 

@@ -16,13 +16,13 @@ from tests.small import plan_of
 from torch import Tensor, nn
 
 from paretocosmos import condition, fit, load_run
-from paretocosmos.config import Plan
+from paretocosmos.config.plan import Plan
 from paretocosmos.errors import DataError, WeightsWarning
 from paretocosmos.nn.backbones import EfficientNet
 from paretocosmos.nn.conditioning import PerRayEnsemble, TransposedConv
 from paretocosmos.objectives import BinaryCrossEntropy
 from paretocosmos.problems import SPLITS
-from paretocosmos.problems.images import ImageProblem
+from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.registry import Spec
 from paretocosmos.runs import Run
 from paretocosmos.types import Batch

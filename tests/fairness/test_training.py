@@ -15,7 +15,7 @@ from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
 from paretocosmos import evaluate, fit, load_problem, load_run
-from paretocosmos.config import choose_network, find_rate_gap
+from paretocosmos.config.presets import choose_network, find_rate_gap
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation import compute_quality, fit_postprocessing, load_samples_for
 from paretocosmos.fairness import AdjustedNetwork

@@ -10,10 +10,10 @@ from tests.strangers import PAYLOAD, RECIPE, ROLES, change, mark_of, names
 from paretocosmos import evaluate, fit, load_problem, load_run
 from paretocosmos.errors import ConfigurationError, RunError, UntrustedError
 from paretocosmos.export import export
-from paretocosmos.io.trust import check_names
 from paretocosmos.nn.backbones import Mlp
 from paretocosmos.paper.recipe import load_recipe
 from paretocosmos.paper.reproduction import reproduce
+from paretocosmos.registry import check_names
 from paretocosmos.runs import Run, load_record, read_record
 from paretocosmos.serving import Settings
 from paretocosmos.serving.service import Service

@@ -9,7 +9,7 @@ import numpy as np
 
 import paretocosmos
 from paretocosmos import registry
-from paretocosmos.config import Training, get_pairs, get_paper_network, split_settings
+from paretocosmos.config.settings import Training, get_pairs, get_paper_network, split_settings
 from paretocosmos.io.files import write_json
 from paretocosmos.paper.recipe import Experiment, Recipe
 from paretocosmos.paper.results import ExperimentResult, Spread

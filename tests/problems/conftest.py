@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from paretocosmos.problems.images import ATTRIBUTES
+from paretocosmos.problems.images.celeba_files import ATTRIBUTES
 
 # By the official partition six for train, three for val, four for test.
 NUMBERS = (1, 2, 3, 10, 77, 162_770, 162_771, 170_000, 182_637, 182_638, 190_000, 200_000, 202_599)

@@ -16,10 +16,11 @@ from PIL import Image
 from sklearn.metrics import accuracy_score, roc_auc_score
 from torch import Tensor
 
-from paretocosmos.config import get_paper_settings
+from paretocosmos.config.settings import get_paper_settings
 from paretocosmos.errors import ConfigurationError, DataError, MissingExtraError
 from paretocosmos.problems import SPLITS, load_problem
-from paretocosmos.problems.images import ATTRIBUTES, ImageProblem, decode_picture, load_pictures
+from paretocosmos.problems.images.celeba_files import ATTRIBUTES, decode_picture, load_pictures
+from paretocosmos.problems.images.problem import ImageProblem
 
 if TYPE_CHECKING:
     from tests.problems.conftest import SmallCeleba
@@ -269,7 +270,7 @@ class TestCache:
         small.write_pictures(tmp_path / "pictures")
         # more than two threads read ahead
         numbers = [202_599, 1, 162_770, 3] * 200
-        pixels = load_pictures(tmp_path / "pictures", numbers, 8).pixels
+        pixels, _ = load_pictures(tmp_path / "pictures", numbers, 8)
         for number, row in zip(numbers[-5:], pixels[-5:], strict=True):
             np.testing.assert_array_equal(row, decode_picture(small.pictures[number], 8))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.problems.images import RULES, Labelled, RuleName, compose_pairs
+from paretocosmos.problems.images.pairs import RULES, Labelled, RuleName, compose_pairs
 
 TEXT, PUBLISHED = RULES["text"], RULES["published"]
 

@@ -136,9 +136,8 @@ class TestSmall:
         assert problem.groups == ("a", "b", "c", "d")
 
     def test_refused(self) -> None:
-        with pytest.raises(DataError, match=r"30 training rows.*`d`.*`e`.*pool") as refused:
+        with pytest.raises(DataError, match=r'30 training rows.*`d`.*`e`.*small_groups="pool"'):
             build(self.frame(), sensitive="race", small_groups="refuse")
-        assert refused.value.hints == {"small_groups": "pool"}
 
     def test_pooled_until_large_enough(self) -> None:
         frame = self.frame()

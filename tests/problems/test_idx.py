@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paretocosmos.errors import DataError
-from paretocosmos.problems.images import read_pair
+from paretocosmos.problems.images.pairs import read_pair
 
 DRAW = np.random.default_rng(0)
 IMAGES = DRAW.integers(0, 256, (12, 28, 28), dtype=np.uint8)

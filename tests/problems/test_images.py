@@ -12,20 +12,16 @@ from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.problems import SPLITS, Protocol, load_problem
-from paretocosmos.problems.images import (
-    FILES,
+from paretocosmos.problems.images import problem as pairs
+from paretocosmos.problems.images.pairs import FILES, Files, RuleName, Source, find_files
+from paretocosmos.problems.images.problem import (
     HEADS,
-    Files,
     ImageProblem,
-    RuleName,
-    Source,
     fashion_and_mnist,
-    find_files,
     multi_digits,
     multi_fashion,
     multi_mnist,
 )
-from paretocosmos.problems.images import problem as pairs
 
 RAW = Path(__file__).parents[3] / "shared" / "data"
 Load = Callable[..., ImageProblem]

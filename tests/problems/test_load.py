@@ -113,9 +113,8 @@ class TestRefusals:
             )
 
     def test_what_is_missing_is_named(self, csv: Path) -> None:
-        with pytest.raises(ConfigurationError, match="needs `target`") as caught:
+        with pytest.raises(ConfigurationError, match="needs `target`"):
             load_problem(str(csv))
-        assert caught.value.hints == {"target": None}
         with pytest.raises(ConfigurationError, match="needs `data` and `target`"):
             load_problem("table")
 

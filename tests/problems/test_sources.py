@@ -15,7 +15,7 @@ import pytest
 
 from paretocosmos.errors import DataError
 from paretocosmos.io.files import get_cache_folder, list_data_folders
-from paretocosmos.problems.images import (
+from paretocosmos.problems.images.pairs import (
     FASHION_MNIST,
     FILES,
     MNIST,
@@ -199,7 +199,7 @@ class TestDownload:
     def test_an_endless_answer(
         self, source: Source, cache: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("paretocosmos.problems.images.files.LARGEST", 10)
+        monkeypatch.setattr("paretocosmos.problems.images.pairs.LARGEST", 10)
         with pytest.raises(DataError, match="more than 10 bytes"):
             download_source(source)
         assert not [file for file in cache.rglob("*") if file.is_file()]

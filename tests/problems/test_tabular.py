@@ -105,7 +105,6 @@ class TestTarget:
         with pytest.raises(ConfigurationError, match="`positive`") as refused:
             build(frame, positive=None)
         assert all(f"`{value}`" in str(refused.value) for value in values)
-        assert refused.value.hints == {"positive": None}
 
     @pytest.mark.parametrize("positive", [0, 0.0, "0"])
     def test_positive_by_value_or_by_text(self, positive: object) -> None:
@@ -194,15 +193,16 @@ class TestRefusals:
         with pytest.raises(DataError, match=sentence):
             build(people().assign(**change), positive=None if "rich" in change else ">50K")
 
-    @pytest.mark.parametrize(("others", "hints"), [("a", {}), ("c", {"small_groups": "pool"})])
-    def test_a_group_without_positives(self, others: str, hints: dict[str, str]) -> None:
+    @pytest.mark.parametrize(("others", "pooling"), [("a", False), ("c", True)])
+    def test_a_group_without_positives(self, others: str, pooling: bool) -> None:
         frame = people().assign(sex=["a"] * 200 + [others] * 199 + ["b"])
         with (
             pytest.warns(DataWarning, match="groups are small.*`b` .*without positives"),
             pytest.raises(DataError, match=r"`tpr_gap` .*positive rows .*none of `b`") as refused,
         ):
             build(frame)
-        assert refused.value.hints == hints  # of two groups there is nothing to pool
+        # of two groups there is nothing to pool
+        assert ('small_groups="pool"' in str(refused.value)) is pooling
 
     def test_ten_rows_are_split(self) -> None:
         with pytest.warns(DataWarning) as told:

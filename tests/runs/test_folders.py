@@ -8,7 +8,7 @@ import pytest
 from tests.small import plan_of
 
 from paretocosmos import fit
-from paretocosmos.config import Plan
+from paretocosmos.config.plan import Plan
 from paretocosmos.errors import RunError
 from paretocosmos.runs import begin_record, choose_folder, refuse_other
 

@@ -1,6 +1,9 @@
 """Run folders that are whole, hashed, and still not what a training writes."""
 
+import shutil
 import tracemalloc
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +12,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.strangers import change
 
-from paretocosmos import fit, load_run
+from paretocosmos import fit, load, load_run
 from paretocosmos.cli.train import print_run
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.nn.backbones import Tabular
-from paretocosmos.runs import checkpoint
+from paretocosmos.problems.tables import read_embedded
+from paretocosmos.runs import checkpoint, problem_from_rows
 
 
 def test_a_stranger_need_not_say_how_much_is_dominated(
@@ -49,6 +53,67 @@ def test_a_buffer_may_mask_with_infinity(tmp_path: Path) -> None:
     given: dict[str, Any] = {"epochs": 1, "out": tmp_path / "run", "report": False}
     fit("toy_convex", preset="paper", model=Masked(), **given)
     assert load_run(tmp_path / "run", model=Masked()).front.names == ("first", "second")
+
+
+def _set(*place: str | int, value: object) -> Callable[[dict[str, Any]], None]:
+    def edit(record: dict[str, Any]) -> None:
+        part: Any = record
+        for key in place[:-1]:
+            part = part[key]
+        part[place[-1]] = value
+
+    return edit
+
+
+GROUPING = ("about", "grouping")
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (_set("about", "target", value=3), r"run.json` is damaged: `about.target` must be text"),
+        (_set("about", "negative", value=None), "`positive` and `negative`"),
+        (_set("about", "answer", value="yes"), "`about.answer` must be a mapping"),
+        (
+            _set("about", "answer", value={"task": "guess", "classes": [], "mean": 0, "scale": 1}),
+            "`about.answer.task` must be `binary`",
+        ),
+        (
+            _set("about", "answer", value={"task": "binary", "classes": [], "mean": 0, "scale": 1}),
+            "`answer` has 0 classes for the task `binary`",
+        ),
+        (_set(*GROUPING, value=[]), "`about.grouping` must be a mapping"),
+        (_set(*GROUPING, "places", value=[]), "`about.grouping.places` must have at least 1"),
+        (_set(*GROUPING, "places", value=[0]), "`cells` have a place each"),
+        (_set(*GROUPING, "places", value=[7, 9]), "`places` are the indices of `names`"),
+        (_set(*GROUPING, "attributes", 0, "labels", value="f"), "labels` must be a list"),
+    ],
+)
+def test_what_a_damaged_record_says_of_a_table_is_refused(
+    tmp_path: Path, edit: Callable[[dict[str, Any]], None], says: str
+) -> None:
+    folder = shutil.copytree(load("compas").folder, tmp_path / "run")
+    with pytest.raises(RunError, match=says):
+        load_run(change(folder, edit))
+
+
+@pytest.mark.filterwarnings("ignore::paretocosmos.errors.BenchmarkWarning")
+def test_an_objective_of_a_record_reads_a_target_of_its_problem(tmp_path: Path) -> None:
+    folder = shutil.copytree(load("compas").folder, tmp_path / "run")
+    run = load_run(change(folder, _set("objective_specs", 0, "settings", "target", value="odd")))
+    rows = read_embedded("compas").tail(100)
+    for use in (run.problem, partial(problem_from_rows, run, rows)):
+        with pytest.raises(RunError, match="`binary_cross_entropy` reads the target `odd`"):
+            use()
+
+
+def test_weights_that_are_nan_are_refused(tmp_path: Path) -> None:
+    folder = shutil.copytree(load("compas").folder, tmp_path / "run")
+    weights = load_file(folder / "model.safetensors")
+    next(iter(weights.values())).view(-1)[0] = float("nan")
+    save_file(weights, folder / "model.safetensors", metadata={"paretocosmos": "{}"})
+    with pytest.raises(RunError, match=r"model.safetensors` is damaged: a weight is NaN"):
+        load_run(change(folder, lambda record: None))
 
 
 # ---------------------------------------------------------------- paths that are no text

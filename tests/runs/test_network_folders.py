@@ -12,7 +12,7 @@ from tests.resumed import results, stop_at
 from torch import Tensor, nn
 
 from paretocosmos import evaluate, fit, registry
-from paretocosmos.config import get_pairs
+from paretocosmos.config.settings import get_pairs
 from paretocosmos.errors import RunError
 from paretocosmos.nn.conditioning import list_networks
 from paretocosmos.pareto import Front

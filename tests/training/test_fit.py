@@ -24,7 +24,7 @@ from paretocosmos.pareto import cosmos_loss, sample_rays
 from paretocosmos.pareto.metrics import hypervolume
 from paretocosmos.problems import Problem, Split, load_problem
 from paretocosmos.problems.functions import ToyProblem
-from paretocosmos.problems.images import ImageProblem, Pixels
+from paretocosmos.problems.images.problem import ImageProblem, Pixels
 from paretocosmos.runs import Run, find_newest_checkpoint, list_validation_fronts, load_tensors
 from paretocosmos.training import fit as training
 from paretocosmos.training.progress import Progress

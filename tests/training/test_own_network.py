@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from paretocosmos import DataProblem, Run, condition, fit
-from paretocosmos.config import read_optimizer
+from paretocosmos.config.settings import read_optimizer
 from paretocosmos.errors import ConfigurationError, DataError, FindingWarning
 from paretocosmos.objectives import CrossEntropy, MeanSquaredError
 

@@ -52,7 +52,7 @@ def test_processes_share_the_gpus(
 
 
 def _fail(folder: Path, progress: Any) -> Any:
-    raise RunError("the disk is full").with_hint({"out": None})
+    raise RunError("the disk is full")
 
 
 def _break(folder: Path, progress: Any) -> Any:
@@ -67,7 +67,7 @@ def test_a_failure_does_not_stop_the_next_task(tmp_path: Path) -> None:
     )
     full, bug = news["full"], news["bug"]
     assert isinstance(full, Outcome)
-    assert (full.error, full.hints, full.stops_all) == ("the disk is full", {"out": None}, True)
+    assert (full.error, full.stops_all) == ("the disk is full", True)
     assert not bug.stops_all
     assert "is a bug" in bug.error
     assert "ZeroDivisionError" in (tmp_path / "bug" / "error.log").read_text()

@@ -6,6 +6,7 @@ Each command is imported when it is used: torch alone takes a second.
 import errno
 import importlib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,11 @@ from paretocosmos.cli import console
 from paretocosmos.errors import ParetoCosmosError, UntrustedError
 from paretocosmos.io.files import check_utf8
 from paretocosmos.io.progress import close_display, status
+from paretocosmos.registry import parameters
 from paretocosmos.runtime.launch import launched_rank
+
+# An argument in a message, as `out`, resume=True or device="cpu".
+ARGUMENT = re.compile(r"`([a-z_]+)`|\b([a-z_]+)=\"?([\w.+-]*)")
 
 
 class Entry(NamedTuple):
@@ -240,7 +245,7 @@ def main() -> None:
         rank = launched_rank()
         # An error that all processes of a training raise alike is printed by the first one only.
         if not (rank and error.shared):
-            message = f"{error}{describe_options(error)}"
+            message = f"{error}{describe_options(error, *sys.argv[1:2])}"
             console.print_error(f"process {rank}: {message}" if rank else message)
         sys.exit(2)
     except typer.Abort:  # Ctrl-C where nothing is saved
@@ -285,32 +290,36 @@ def _print_usage_error(error: Any) -> None:
         console.print_error(error.format_message())
 
 
-def describe_options(error: ParetoCosmosError) -> str:
-    """Return the options that do what an error suggests to a caller in Python."""
+def describe_options(error: ParetoCosmosError, command: str = "") -> str:
+    """Return the options of a command that are the arguments which an error names.
+
+    >>> from paretocosmos.errors import RunError
+    >>> describe_options(RunError("`a` exists; choose another `out`, or set resume=True"), "train")
+    ' (on the command line: --out ..., --resume)'
+    """
     if isinstance(error, UntrustedError):
         from paretocosmos.cli.options import describe_trust
 
         return describe_trust(error.packages)
-    hints = _collect_hints(error)
-    options = ", ".join(_format_option(name, value) for name, value in hints.items())
-    return f" (on the command line: {options})" if options else ""
+    options = {
+        flag[2:].replace("-", "_"): flag if getattr(option, "is_flag", False) else f"{flag} {{}}"
+        for option in (COMMANDS[command].params if command in COMMANDS else ())
+        for flag in option.opts
+        if flag.startswith("--")
+    }
+    if "set" in options:
+        # here, since torch is imported for them
+        from paretocosmos.config.settings import Training
+        from paretocosmos.problems.tables import table
 
-
-def _collect_hints(error: BaseException | None) -> dict[str, object]:
-    """Collect the arguments that resolve an error, including those of its cause."""
-    if error is None:
-        return {}
-    return {**_collect_hints(error.__cause__), **getattr(error, "hints", {})}
-
-
-def _format_option(name: str, value: object) -> str:
-    """Format an argument as the option of that name, or as `--set` if no command has it."""
-    flag = f"--{name.replace('_', '-')}"
-    # imports all commands, which an error that ends the program can afford
-    options = (option for command in COMMANDS.values() for option in command.params)
-    if any(flag in option.opts for option in options):
-        return flag if value is True else f"{flag} {'...' if value is None else value}"
-    return f"--set {name}={'...' if value is None else 'true' if value is True else value}"
+        settings = parameters(Training).keys() | parameters(table).keys()
+        options |= {name: f"--set {name}={{}}" for name in settings - options.keys()}
+    named: dict[str, str] = {}
+    for quoted, name, value in ARGUMENT.findall(str(error)):
+        if (option := options.get(quoted or name)) is not None:
+            named[option] = value or named.get(option, "")
+    listed = ", ".join(option.format(value or "...") for option, value in named.items())
+    return f" (on the command line: {listed})" if listed else ""
 
 
 def fill_address(arguments: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from paretocosmos.cli.console import (
 )
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE
-from paretocosmos.io.trust import modules_of
+from paretocosmos.registry import modules_of
 from paretocosmos.runs.load import load_run
 from paretocosmos.runs.run import Run
 

@@ -53,7 +53,7 @@ def print_text(text: str) -> None:
         raise ConfigurationError(
             f"standard output takes only {encoding}, not {text[error.start]!a}: set "
             "PYTHONIOENCODING=utf-8, or choose a file with `out`"
-        ).with_hint({"out": None}) from error
+        ) from error
     sys.stdout.write(text)
 
 

@@ -18,7 +18,7 @@ from paretocosmos.cli.console import print_next_command, print_note, print_text,
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
-from paretocosmos.export.frames import add_predictions
+from paretocosmos.export.formats import add_predictions
 from paretocosmos.export.network import has_threshold, list_classes
 from paretocosmos.io.files import lock_folder, read_json, user_path, write_json
 from paretocosmos.problems.tables import TABLE_ENDINGS, read_chunks, write_chunks

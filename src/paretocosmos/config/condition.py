@@ -67,7 +67,17 @@ def condition(
     True
     """
     preset_settings = get_loop_settings(preset)  # also checks the name of the preset
-    _check_network(module)
+    network: object = module  # whatever its annotation says
+    if not isinstance(network, nn.Module):
+        shown = f"the class {network.__name__}" if isinstance(network, type) else repr(network)
+        raise ConfigurationError(
+            f"`module` must be a network (nn.Module), found {shown}: build it first"
+        )
+    if isinstance(module, Conditioning):
+        raise ConfigurationError(
+            f"`module` must not be conditioned already, found {type(module).__name__}: "
+            "use it as it is, or condition the network it was made from"
+        )
     how = CONDITIONINGS[preset] if how is None else how
     if how == "input":
         how, layer = _choose_by_layer(module, layer)
@@ -86,27 +96,14 @@ def condition(
         names = (layer,) if isinstance(layer, str) else tuple(layer)
         arguments["layer"] = names[0] if len(names) == 1 else names
     spec = Spec(how, arguments | dict(settings or {}))
-    network = with_norm(module, norm, depth=1)
-    built = registry.build(SUBPACKAGE, spec, backbone=network, objectives=objectives)
+    backbone = with_norm(module, norm, depth=1)
+    built = registry.build(SUBPACKAGE, spec, backbone=backbone, objectives=objectives)
     # `how` may name code from outside
     if not isinstance(built, Conditioning):
         raise ConfigurationError(
             f"`how` must name a conditioning; `{how}` gives {type(built).__name__}"
         )
     return built
-
-
-def _check_network(module: object) -> None:
-    if not isinstance(module, nn.Module):
-        shown = f"the class {module.__name__}" if isinstance(module, type) else repr(module)
-        raise ConfigurationError(
-            f"`module` must be a network (nn.Module), found {shown}: build it first"
-        )
-    if isinstance(module, Conditioning):
-        raise ConfigurationError(
-            f"`module` must not be conditioned already, found {type(module).__name__}: "
-            "use it as it is, or condition the network it was made from"
-        )
 
 
 def _choose_by_layer(module: nn.Module, layer: str | Sequence[str] | None) -> tuple[str, str]:

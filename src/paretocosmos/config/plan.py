@@ -224,24 +224,16 @@ class NetworkSpec:
         rest = [self._build_one(spec) for _ in self.rays[1:]]
         return PerRayEnsemble([network, *rest], torch.tensor(self.rays))
 
-    def _compute_backbone_outputs(self) -> int | Mapping[str, int]:
-        """Return the outputs of the backbone: a conditioning may need more than the problem."""
-        if self.conditioning is None:
-            return self.outputs
-        conditioning: Any = registry.find("conditioning", self.conditioning.name)
-        outputs_for = getattr(conditioning, "outputs_for", None)
-        if outputs_for is None:
-            return self.outputs
-        outputs: int | Mapping[str, int] = outputs_for(self.outputs, self.conditioning.settings)
-        return outputs
-
     def _build_one(self, spec: Spec | None) -> nn.Module:
         backbone = self.module
         if spec is not None:
-            shapes = {
-                "input_shape": tuple(self.input_shape),
-                "outputs": self._compute_backbone_outputs(),
-            }
+            outputs = self.outputs
+            if self.conditioning is not None:
+                # a conditioning may need more outputs of the backbone than the problem has
+                conditioning: Any = registry.find("conditioning", self.conditioning.name)
+                if (outputs_for := getattr(conditioning, "outputs_for", None)) is not None:
+                    outputs = outputs_for(outputs, self.conditioning.settings)
+            shapes = {"input_shape": tuple(self.input_shape), "outputs": outputs}
             backbone = build_checked(nn.Module, spec, "backbones", **shapes)
         assert backbone is not None
         if self.conditioning is None:

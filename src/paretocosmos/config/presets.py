@@ -13,15 +13,13 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from paretocosmos.config.settings import Training, get_paper_network, get_paper_settings
-from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.errors import ConfigurationError, check_choice
 from paretocosmos.io.schema import PRESETS
 from paretocosmos.objectives import BinaryCrossEntropy, Objective, OneSidedError, RateObjective
 from paretocosmos.objectives.groups import GroupObjective
 from paretocosmos.problems import Problem, samples_in, split_of
 from paretocosmos.problems.functions import FunctionProblem
 
-METHODS = {"default": "cosmos", "paper": "cosmos"}
-"""The method of a preset, unless the caller names one; see `choose_method` for exceptions."""
 CONDITIONINGS = {"default": "film", "paper": "input"}
 """The default of `condition`'s argument `how`."""
 
@@ -105,9 +103,7 @@ def choose_preset(name: str | None, problem: Problem) -> str:
 
 def check_preset(name: str) -> str:
     """Return the name if it is a preset's."""
-    if name not in PRESETS:
-        raise unknown("preset", name, PRESETS)
-    return name
+    return check_choice("preset", name, PRESETS)
 
 
 def choose_method(
@@ -134,9 +130,9 @@ def choose_method(
     if plain and {"penalty", "method.penalty"} & settings.keys():
         raise ConfigurationError(
             f"`penalty` is a setting of the method `cosmos`, but the preset `{preset}` uses "
-            "`linear` here: set the method too"
-        ).with_hint({"method": "cosmos"})
-    return "linear" if plain else METHODS[preset]
+            '`linear` here: set method="cosmos" too'
+        )
+    return "linear" if plain else "cosmos"
 
 
 def choose_network(preset: str, problem: Problem, method: object) -> dict[str, str]:

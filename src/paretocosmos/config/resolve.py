@@ -35,13 +35,13 @@ from paretocosmos.config.settings import (
     make_spec,
     split_settings,
 )
-from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.errors import ConfigurationError, check_choice, unknown
 from paretocosmos.io.progress import status
 from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import Conditioning, list_networks
 from paretocosmos.problems import Problem, load_problem, problem_name, samples_in, shares_of
 from paretocosmos.registry import Spec
-from paretocosmos.runtime.device import check_precision, resolve_device
+from paretocosmos.runtime.device import PRECISIONS, resolve_device
 
 # Samples from which a reference point is estimated.
 REFERENCE_SAMPLES = 1024
@@ -105,7 +105,7 @@ def make_plan(problem: str | Problem, *, seed: int, **options: Unpack[PlanOption
         seed=seed,
         device=str(device),
         deterministic=options["deterministic"],
-        precision=check_precision(options["precision"]),
+        precision=check_choice("precision", options["precision"], PRECISIONS),
     )
     source = components.backbone if components.model is None else components.model
     network = build_networks(components.problem, built_method, configuration, source)
@@ -361,4 +361,4 @@ def _check_batch_size(size: int, problem: Problem) -> None:
         raise ConfigurationError(
             f"`batch_size` must be at most the {samples} training samples of `{problem.name}`, "
             f"found {size}: lower it"
-        ).with_hint({"batch_size": max(1, samples // 4)})
+        )

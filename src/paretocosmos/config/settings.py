@@ -8,6 +8,7 @@ settings for a problem and a method are in `config/paper.toml`; the caller's ove
 import dataclasses
 import inspect
 import math
+import operator
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,8 +23,7 @@ from paretocosmos import registry
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.io.files import to_json_value
 from paretocosmos.io.schema import MOST
-from paretocosmos.io.trust import modules_of
-from paretocosmos.registry import Spec
+from paretocosmos.registry import Spec, modules_of
 
 # Keys of the paper's settings that name a component of the network instead of setting a number.
 NETWORK = ("backbone", "conditioning")
@@ -185,6 +185,14 @@ def read_optimizer(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+BOUNDS = {
+    "ge": ("at least", operator.ge),
+    "gt": ("above", operator.gt),
+    "lt": ("below", operator.lt),
+    "le": ("at most", operator.le),
+}
+
+
 def find_out_of_bounds(settings: object) -> Iterator[str]:
     """Yield a sentence for each field of a dataclass outside the bounds that its type declares."""
     for name, hint in get_type_hints(type(settings), include_extras=True).items():
@@ -193,20 +201,14 @@ def find_out_of_bounds(settings: object) -> Iterator[str]:
             yield f"`{name}` is one of {', '.join(get_args(hint))}, found `{value}`"
         if get_origin(hint) is not Annotated:
             continue
-        bounds = hint.__metadata__[0]  # `Ge`, `Gt` or `Interval`, which have some of the four
-        at_least, above, below, at_most = (
-            getattr(bounds, key, None) for key in ("ge", "gt", "lt", "le")
-        )
-        if not math.isfinite(value):  # NaN passes every comparison below
+        if not math.isfinite(value):
             yield f"`{name}` must be finite, found {value}"
-        elif at_least is not None and value < at_least:
-            yield f"`{name}` must be at least {at_least}, found {value}"
-        elif above is not None and value <= above:
-            yield f"`{name}` must be above {above}, found {value}"
-        elif below is not None and value >= below:
-            yield f"`{name}` must be below {below}, found {value}"
-        elif at_most is not None and value > at_most:
-            yield f"`{name}` must be at most {at_most:,}, found {value}"
+            continue
+        for key, (words, keeps) in BOUNDS.items():
+            # `Ge`, `Gt` or `Interval`, which have some of the four
+            bound = getattr(hint.__metadata__[0], key, None)
+            if bound is not None and not keeps(value, bound):
+                yield f"`{name}` must be {words} {bound:,}, found {value}"
 
 
 @dataclass(frozen=True, kw_only=True)

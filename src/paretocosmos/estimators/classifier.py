@@ -13,8 +13,8 @@ from paretocosmos.estimators.inputs import Column, Rows, translate_errors
 from paretocosmos.estimators.objectives import build_class_metrics, build_class_objectives
 from paretocosmos.estimators.targets import Target, encode_classes, stack_predictions
 from paretocosmos.estimators.training import check_in_both_splits
-from paretocosmos.objectives import GroupObjective, Objective
-from paretocosmos.problems.tables import Codes, build_gap, check_compared_rows, find_gap
+from paretocosmos.objectives import GroupObjective, Objective, fairness_objective
+from paretocosmos.problems.tables import Codes, build_gap, check_compared_rows
 from paretocosmos.types import Metric
 
 
@@ -188,9 +188,8 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):  # type: ignore[misc]
         if rows.groups is None:
             check_in_both_splits(codes, target.classes.tolist(), splits, "class")
             return
-        gap = build_gap(
-            find_gap(target.answer, self.fairness, "`fairness` of a classifier"), len(self.groups_)
-        )
+        kind = fairness_objective(self.fairness, "classes", "`fairness` of a classifier")
+        gap = build_gap(kind, len(self.groups_))
         by_name = dict(zip(("training", "validation"), splits, strict=True))
         check_compared_rows(by_name, codes, rows.groups, self.groups_, gap)
 

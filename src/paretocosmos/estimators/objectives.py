@@ -19,6 +19,7 @@ from paretocosmos.objectives import (
     accuracy,
     calibration_error,
     decides,
+    fairness_objective,
     fairness_objectives,
     largest_share,
     logits_of,
@@ -30,7 +31,6 @@ from paretocosmos.problems.tables import (
     build_gap,
     build_loss,
     build_objectives,
-    find_gap,
 )
 from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
@@ -161,7 +161,7 @@ def build_class_objectives(
         fairness: the gap, by name or its class.
     """
     # looked up even without groups: a name that is misspelt is refused in any case
-    kind = find_gap(targets[0].answer, fairness, "`fairness` of a classifier")
+    kind = fairness_objective(fairness, "classes", "`fairness` of a classifier")
     if len(targets) > 1:
         return tuple(build_loss(t.answer, head=t.name) for t in targets)
     (target,) = targets
@@ -199,7 +199,7 @@ def build_number_objectives(
         fairness: the gap, by name or its class; one that takes a `power` gets the loss's.
         loss: ``"squared"`` or ``"absolute"``.
     """
-    kind = find_gap(targets[0].answer, fairness, "`fairness` of a regressor")
+    kind = fairness_objective(fairness, "numbers", "`fairness` of a regressor")
     power = _get_power(loss)
     if len(targets) > 1:
         return tuple(

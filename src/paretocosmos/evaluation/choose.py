@@ -227,7 +227,7 @@ def _explain_failure(
     useful: Criteria,
 ) -> InfeasibleError:
     """Return an error with the nearest useful point, and with what so few rows can show."""
-    reason, hints, rays = str(error), error.hints, front
+    reason, rays = str(error), front
     if useful is not criteria:
         rays = front.take(np.flatnonzero(find_feasible(front, replace(useful, max={}))))
     near = get_point(rays, find_closest(rays, criteria))
@@ -240,12 +240,11 @@ def _explain_failure(
             f"{','.join(f'{weight:.4g}' for weight in near.ray)}; allow that much, or take a "
             "constant classifier with `allow_constant`"
         )
-        hints = {"allow_constant": True}
     _, checks = evaluate_ray(
         model, problem, near.ray, split="val", cache=NO_CACHE, criteria=criteria
     )
     limits = [c.describe_smallest() for c in checks if c.smallest and c.smallest > c.bound]
-    return InfeasibleError(". ".join([reason, *limits]).removesuffix(".")).with_hint(hints)
+    return InfeasibleError(". ".join([reason, *limits]).removesuffix("."))
 
 
 def _find_kept_threshold(

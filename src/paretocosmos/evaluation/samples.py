@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from paretocosmos.errors import DataError
 from paretocosmos.objectives import Objective
 from paretocosmos.problems import HELD, Problem, Source, Split, scored_on
-from paretocosmos.problems.streams import BatchChecks, LabelRange, count_bytes, join_batches
+from paretocosmos.problems.streams import BatchChecks, LabelRange, join_batches
 from paretocosmos.runtime.device import fits_on_device
-from paretocosmos.types import Batch, map_tensors
+from paretocosmos.types import Batch, list_tensors, map_tensors
 
 NO_LABELS: Mapping[str, LabelRange] = MappingProxyType({})
 
@@ -98,7 +98,8 @@ class Samples:
         if self.whole is not None:
             return thin_batch(self.whole, most)
         first_batch = next(self._read())
-        most = max(2, min(most, HELD * len(first_batch) // max(1, count_bytes(first_batch))))
+        size = sum(t.nbytes for t in list_tensors(first_batch.inputs, first_batch.targets))
+        most = max(2, min(most, HELD * len(first_batch) // max(1, size)))
         step, start, chosen = -(-len(self) // most), 0, list[Batch]()
         for batch in self._read():
             rows = slice(-start % step, None, step)  # every `step`th sample of all batches

@@ -7,8 +7,7 @@ from paretocosmos.errors import RunError
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import check_threshold
 from paretocosmos.export.card import describe_fairness, render_run_card
-from paretocosmos.export.formats import compare_file, require_onnx, write_onnx
-from paretocosmos.export.frames import FramePredictor
+from paretocosmos.export.formats import FramePredictor, compare_file, require_onnx, write_onnx
 from paretocosmos.export.network import (
     TAKES,
     Preprocessing,
@@ -104,7 +103,14 @@ def export(
         run, threshold = freeze_run(run, at, threshold), None
     threshold = predicts_at(run).threshold if threshold is None else threshold
     check_threshold(threshold, decided=has_threshold(run), name=run.record["name"])
-    path = _find_path(run, out)
+    # only a file in the run's own folder is replaced
+    default = run.folder / "export" / "model.onnx" if run.saved else None
+    path = (default or Path("model.onnx")) if out is None else user_path(out)
+    if path.suffix != ".onnx":
+        raise RunError(f"`out` must name a file that ends in .onnx, found `{path}`")
+    existing = [p for p in (path, path.with_name(f"{path.name}.md")) if path_exists(p)]
+    if existing and path != default:
+        raise RunError(f"`{existing[0]}` exists; choose another `out`, or remove it")
     with make_folder(path.parent):  # first: a folder that cannot be written costs no work
         require_onnx()  # before tracing, which takes seconds
         plan = plan_export(run, threshold)
@@ -119,17 +125,3 @@ def export(
         card = render_run_card(run, plan, path.name, takes, difference, threshold)
         temporary.write_bytes(card.encode())
     return result
-
-
-def _find_path(run: Run, out: str | Path | None) -> Path:
-    """Return the path of the file; only a file in the run's own folder is replaced."""
-    default = run.folder / "export" / "model.onnx" if run.saved else None
-    path = (default or Path("model.onnx")) if out is None else user_path(out)
-    if path.suffix != ".onnx":
-        raise RunError(f"`out` must name a file that ends in .onnx, found `{path}`")
-    existing = [p for p in (path, path.with_name(f"{path.name}.md")) if path_exists(p)]
-    if existing and path != default:
-        raise RunError(f"`{existing[0]}` exists; choose another `out`, or remove it").with_hint(
-            {"out": None}
-        )
-    return path

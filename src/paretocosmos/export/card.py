@@ -111,7 +111,11 @@ def render_run_card(
         columns=_list_columns(run),
         record=record,
         # mappings are for programs: the card states what they hold elsewhere
-        about=[(k, _join_values(v)) for k, v in record["about"].items() if not isinstance(v, dict)],
+        about=[
+            (key, ", ".join(map(str, value)) if isinstance(value, list | tuple) else value)
+            for key, value in record["about"].items()
+            if not isinstance(value, dict)
+        ],
         objectives=[(name, _explain_objective(name)) for name in run.front.names],
         front=run.front,
         fairness=describe_fairness(run),
@@ -229,11 +233,6 @@ def _list_columns(run: Run) -> list[tuple[object, ...]]:
     ]
 
 
-def _join_values(value: object) -> object:
-    """Join a list with commas; return anything else as it is."""
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-
-
 def _explain_objective(name: str) -> str:
     """Explain an objective in one or two sentences."""
     measure = measure_of(name)
@@ -289,7 +288,10 @@ def describe_fairness(run: Run) -> list[str]:
         if disclosure := getattr(list_networks(run.model)[0], "disclosure", ""):
             columns = "its inputs" if inputs else "the other columns"
             lines.append(f"- {disclosure.format(columns=columns)}")
-        meanings = _list_gap_meanings(run)
+        builtin = fairness_objectives("classes") | fairness_objectives("numbers")
+        own = () if run.trained_on is None else run.trained_on.objectives
+        meanings = {name: kind.meaning for name, kind in builtin.items()}
+        meanings |= {o.name: o.meaning for o in own if isinstance(o, GroupObjective)}
         names = [name for name in (*front.names, *front.metrics) if meanings.get(name)]
         lines += [f"- {escape_markdown(name)}: {meanings[name]}." for name in names]
         lines += [
@@ -321,11 +323,3 @@ def _list_group_inputs(run: Run) -> list[str]:
         for attribute in attributes
         if attribute["name"] in columns
     ]
-
-
-def _list_gap_meanings(run: Run) -> dict[str, str]:
-    """Return what each gap between groups measures, by name, those of a caller's own too."""
-    builtin = fairness_objectives("classes") | fairness_objectives("numbers")
-    meanings = {name: kind.meaning for name, kind in builtin.items()}
-    objectives = () if run.trained_on is None else run.trained_on.objectives
-    return meanings | {o.name: o.meaning for o in objectives if isinstance(o, GroupObjective)}

@@ -1,29 +1,42 @@
-"""ONNX files: how a network is traced, written, loaded again and compared with PyTorch."""
+"""ONNX files: traced, written, compared with PyTorch, and used on data frames."""
 
+import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from paretocosmos.errors import ParetoCosmosError, RunError, require_extra
+from paretocosmos.errors import (
+    ConfigurationError,
+    DataError,
+    ParetoCosmosError,
+    RunError,
+    require_extra,
+)
+from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.export.network import (
     KEY,
     ExportPlan,
     FrozenNetwork,
     GroupedNetwork,
-    LoadedFile,
     Output,
     Takes,
 )
-from paretocosmos.io.files import one_line
+from paretocosmos.io.files import one_line, user_path
+from paretocosmos.pareto.front import Array
+from paretocosmos.pareto.rays import Rays, as_rays
 from paretocosmos.problems.tables import DECISION, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # The largest difference that float32 and another order of summation explain.
 TOLERANCE = 1e-5
@@ -137,12 +150,12 @@ def write_onnx(plan: ExportPlan, describe: Callable[[Takes], str]) -> tuple[byte
             f"an ONNX file of one piece holds at most 2 GB, found weights of {size / 1e9:.1f} GB: "
             "call torch.export yourself"
         )
-    graph, takes = trace_network(plan)
+    traced, takes = trace_network(plan)
     several = takes == "any"
     try:
         with hide_exporter_messages():
             program = torch.onnx.export(
-                graph,
+                traced,
                 dynamo=True,
                 verbose=False,
                 input_names=[GROUPED if several else "x", "preference"][: 1 + (takes != "none")],
@@ -156,29 +169,23 @@ def write_onnx(plan: ExportPlan, describe: Callable[[Takes], str]) -> tuple[byte
         ) from error
     assert program is not None
     model: Any = program.model_proto
-    _remove_traces(model)
+    # without locations of the source on this machine, and generated names of sizes
+    graph = model.graph
+    del graph.value_info[:], model.metadata_props[:], graph.metadata_props[:]
+    for element in (*graph.node, *graph.input, *graph.output, *graph.initializer):
+        element.doc_string = ""
+        del element.metadata_props[:]
     if several:
         _reshape_rows(model, plan)
     # users read the names of sizes: generated ones, such as `s77`, become `rows`
-    rows = "rows" if several else model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
-    for value in (*model.graph.input, *model.graph.output):
+    rows = "rows" if several else graph.input[0].type.tensor_type.shape.dim[0].dim_param
+    for value in (*graph.input, *graph.output):
         first = value.type.tensor_type.shape.dim[0]
         if value.name != "preference" and (several or first.dim_param == rows):
             first.dim_param = "rows"
     model.metadata_props.add(key=KEY, value=describe(takes))
     content: bytes = model.SerializeToString(deterministic=True)
     return content, takes
-
-
-def _remove_traces(model: Any) -> None:
-    """Remove source locations on this machine, and generated names of sizes."""
-    graph = model.graph
-    del graph.value_info[:]
-    del model.metadata_props[:]
-    del graph.metadata_props[:]
-    for element in (*graph.node, *graph.input, *graph.output, *graph.initializer):
-        element.doc_string = ""
-        del element.metadata_props[:]
 
 
 def _reshape_rows(model: Any, plan: ExportPlan) -> None:
@@ -208,44 +215,40 @@ def _reshape_rows(model: Any, plan: ExportPlan) -> None:
     graph.initializer.append(row_shape)
 
 
-def load_onnx(path: Path) -> LoadedFile:
-    """Load a file to run on the CPU by onnxruntime."""
+def open_session(file: str | bytes, threads: int = 0) -> Any:
+    """Return a session of onnxruntime that runs a file, or its content, on the CPU.
+
+    Args:
+        file: its path or its content.
+        threads: 0 for one per core.
+    """
+    require_onnx()
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors only
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    names = [node.name for node in session.get_inputs()]  # a frozen one takes no preference
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
 
-    def call(x: Tensor, preference: Tensor) -> list[Output]:
-        inputs = {"x": x.numpy(), "preference": preference.numpy()}
-        outputs: list[Output] = session.run(None, {name: inputs[name] for name in names})
-        return outputs
 
-    return call
+def _run_session(session: Any, **inputs: Output) -> list[Output]:
+    # a frozen file takes no preference
+    taken = {node.name: inputs[node.name] for node in session.get_inputs()}
+    outputs: list[Output] = session.run(None, taken)
+    return outputs
 
 
 # ---------------------------------------------------------------- comparison
 
 
-def measure_difference(
-    plan: ExportPlan,
-    call: LoadedFile,
-    *,
-    takes: Takes,
-    table: Table | None,
+def _measure_difference(
+    plan: ExportPlan, written: Path, takes: Takes, table: Table | None
 ) -> float:
     """Return the largest difference between a file and PyTorch on random rows and rays.
 
     It is relative if outputs are above 1: a logit of 100 has no more digits than a probability.
-
-    Args:
-        plan: what was exported.
-        call: runs the file.
-        takes: how many preferences it takes.
-        table: the preprocessing in it.
     """
-    generator = torch.Generator().manual_seed(0)
+    session, generator = open_session(str(written)), torch.Generator().manual_seed(0)
     worst = 0.0
     for rows, count in COMPARED_SIZES[takes]:
         x = draw_rows(rows, plan.row, table, generator)
@@ -256,7 +259,8 @@ def measure_difference(
             ray = plan.frozen_at
         with torch.inference_mode():
             expected = [output.numpy() for output in plan.network(x, ray)]
-        actual = dict(zip(plan.outputs, call(x, ray), strict=True))
+        outputs = _run_session(session, x=x.numpy(), preference=ray.numpy())
+        actual = dict(zip(plan.outputs, outputs, strict=True))
         wanted = dict(zip(plan.outputs, expected, strict=True))
         if DECISION in actual:  # rounding may flip one at the threshold: ask for consistency
             predictions = torch.from_numpy(actual[plan.network.answer.output_name])
@@ -308,7 +312,7 @@ def compare_file(
     """Return the difference between a written file and PyTorch; raise if it is too large."""
     remedy = "so it was removed: try other versions of torch and onnxruntime"
     try:
-        difference = measure_difference(plan, load_onnx(written), takes=takes, table=table)
+        difference = _measure_difference(plan, written, takes, table)
     except ParetoCosmosError:
         raise
     except Exception as error:  # runtimes have no common base of errors
@@ -321,3 +325,101 @@ def compare_file(
             f"{TOLERANCE:g} is allowed, {remedy}"
         )
     return difference
+
+
+class FramePredictor:
+    """Adds the predictions of an exported file to data frames.
+
+    It holds the content of the file, so that it can be pickled and sent to machines that have
+    this package and onnxruntime, but not the file: as a map function of ``ray.data``, and with
+    `map_frames` as one of Spark's ``mapInPandas``.
+
+    Args:
+        file: an ONNX file that `export` wrote for a table.
+        preference: one entry per objective, or weights by name; by default that of the estimator
+            that was exported.
+        threads: of onnxruntime; a cluster has a process per core.
+    """
+
+    def __init__(
+        self, file: str | PathLike[str], preference: Rays | None = None, *, threads: int = 1
+    ) -> None:
+        self._content, self._threads = user_path(fspath(file)).read_bytes(), threads
+        self._session: Any = None
+        metadata = self._get_session().get_modelmeta().custom_metadata_map
+        about = json.loads(metadata.get(KEY, "{}"))
+        if "columns" not in about:
+            raise ConfigurationError(
+                f"`file` must be an ONNX file that `export` wrote for a table, found `{file}`: "
+                "export a run on a table"
+            )
+        if preference is not None and "reached" in about:
+            raise ConfigurationError(
+                f"`preference` cannot be given for `{fspath(file)}`, which is frozen at "
+                f"{about['predicts_at']}: leave it out"
+            )
+        preference = about.get("predicts_at") if preference is None else preference
+        if preference is None:
+            raise ConfigurationError(
+                "`preference` must be given, since the file has none of its own: "
+                f"try {[1 / len(about['objectives'])] * len(about['objectives'])}"
+            )
+        ray = as_rays(preference, len(about["objectives"]), names=about["objectives"])
+        self._preference = ray.numpy().astype(np.float32)
+        self._classes, self._threshold = about["classes"], about.get("threshold", MIDDLE)
+        categories = {column["name"]: column["categories"] for column in about["columns"]}
+        numbers = [name for name, labels in categories.items() if labels is None]
+        # the file standardises: here the columns need only be read
+        self._table = Table(
+            numeric=dict.fromkeys(numbers, 0.0),
+            flagged=(),
+            categorical={name: labels for name, labels in categories.items() if labels is not None},
+            mean=(),
+            scale=(float("inf"),) * len(numbers),
+        )
+
+    def __call__(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+        """Return the rows with their predictions, in the columns that `predict` writes."""
+        x, session = self._table.encode(frame), self._get_session()
+        outputs = _run_session(session, x=x, preference=self._preference)[0].astype(np.float64)
+        return add_predictions(frame, outputs, self._classes, self._threshold)
+
+    def map_frames(self, frames: "Iterable[pd.DataFrame]") -> "Iterator[pd.DataFrame]":
+        """Yield each frame with its predictions."""
+        return map(self, frames)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_session": None}
+
+    def _get_session(self) -> Any:
+        """Return the session, which is built again after pickling."""
+        if self._session is None:
+            self._session = open_session(self._content, self._threads)
+        return self._session
+
+
+def add_predictions(
+    frame: "pd.DataFrame", outputs: Array, classes: Sequence[str], threshold: float
+) -> "pd.DataFrame":
+    """Return rows with a column `prediction`, and the probabilities of classes.
+
+    Args:
+        frame: the rows.
+        outputs: as `Run.predict` returns them.
+        classes: the names of the classes; empty if a number is predicted.
+        threshold: the probability above which the second of two classes is predicted.
+    """
+    names, added = np.array(classes, object), dict[str, Any]()
+    if not classes:
+        added["prediction"] = outputs
+    elif outputs.ndim > 1:
+        added |= {f"probability_{n}": p for n, p in zip(classes, outputs.T, strict=True)}
+        added["prediction"] = names[outputs.argmax(axis=1)]
+    else:
+        chosen = (outputs > threshold).astype(np.int64)
+        added |= {"probability": outputs, "prediction": names[chosen]}
+    # the caller's own columns are never overwritten
+    duplicates = [name for name in added if name in frame.columns]
+    if duplicates:
+        raise DataError(f"the table already has a column `{duplicates[0]}`: rename it")
+    return frame.assign(**added)

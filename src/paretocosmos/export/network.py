@@ -6,7 +6,7 @@ A file also describes itself in its metadata, so that its user needs nothing els
 import copy
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,9 +24,6 @@ from paretocosmos.runs.run import Run, predicts_at
 from paretocosmos.types import Outputs, map_tensors
 
 Output = np.ndarray[Any, Any]
-
-LoadedFile = Callable[[Tensor, Tensor], list[Output]]
-"""A file that was loaded: `x` and `preference` to the outputs."""
 
 KEY = "paretocosmos"
 """The key of the description in the file's metadata."""

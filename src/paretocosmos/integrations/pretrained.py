@@ -26,10 +26,9 @@ from paretocosmos.io.files import (
     write_bytes,
     write_json,
 )
-from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.nn.conditioning import Conditioning, PerRayEnsemble, is_inside
 from paretocosmos.pareto.front import Front
-from paretocosmos.registry import Spec
+from paretocosmos.registry import Spec, check_names, check_trust
 from paretocosmos.runs.checkpoint import check_count, load_tensors, save_tensors
 from paretocosmos.runtime.weights import describe_misfit
 

@@ -42,15 +42,13 @@ def make_temporary_path(path: Path) -> Path:
 
 
 @contextmanager
-def replace_file(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> Iterator[Path]:
+def replace_file(path: Path, *, way_out: str = WAY_OUT) -> Iterator[Path]:
     """Yield a temporary name beside `path` to write to, then rename it.
 
     The name cannot be guessed, and an existing file or link is never opened.
 
     Args:
         path: the file to replace.
-        flush: whether to flush the file and its name to the disk; not needed where a torn file is
-            noticed and made anew.
         way_out: the advice where it cannot be written.
     """
     temporary = make_temporary_path(path)
@@ -59,25 +57,22 @@ def replace_file(path: Path, *, flush: bool = True, way_out: str = WAY_OUT) -> I
         mode = temporary.stat().st_mode  # others may read it, or may not, as the user has it
         yield temporary
         temporary.chmod(mode)  # safetensors makes files that nobody else may read
-        if flush:
-            with temporary.open("rb+") as stream:
-                os.fsync(stream.fileno())
+        with temporary.open("rb+") as stream:
+            os.fsync(stream.fileno())
         temporary.replace(path)
-        if flush:
-            # so that the name of the file is on the disk too; not every system can
-            with suppress(OSError):
-                handle = os.open(path.parent, os.O_RDONLY)
-                try:
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
+        # so that the name of the file is on the disk too; not every system can
+        with suppress(OSError):
+            handle = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
     except ParetoCosmosError:  # the writer refused its own file
         raise
     except OSError as error:
-        refusal = RunError(
+        raise RunError(
             f"could not write `{path}`: {error.strerror or one_line(error)}; {way_out}"
-        )
-        raise (refusal.with_hint({"resume": True}) if way_out == WAY_OUT else refusal) from error
+        ) from error
     finally:
         with suppress(OSError):  # a folder that cannot be written holds nothing to remove
             temporary.unlink(missing_ok=True)

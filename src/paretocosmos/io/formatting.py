@@ -56,15 +56,6 @@ def format_mean(values: Sequence[float]) -> str:
     return f"{mean} ± {stdev(values):.4f}" if finite else mean
 
 
-def format_rate(per_second: float, unit: str) -> str:
-    """Format samples per second.
-
-    >>> format_rate(12345.6, "images"), format_rate(3.21, "images")
-    ('12,346 images/s', '3.2 images/s')
-    """
-    return f"{per_second:,.0f} {unit}/s" if per_second >= 10 else f"{per_second:.1f} {unit}/s"
-
-
 def format_bytes(size: int) -> str:
     """Format a number of bytes.
 

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paretocosmos.io.formatting import sanitize
 
@@ -40,18 +40,11 @@ class Status(NamedTuple):
     since: float
 
 
-class _Screen(Protocol):
-    """The terminal or notebook that pictures are drawn on."""
-
-    def close(self, *, keep: bool) -> None:
-        """End the display and keep or remove the last picture."""
-
-
 class _Display:
     """Everything that is shown, and the screen it is drawn on."""
 
     def __init__(self) -> None:
-        self.screen: _Screen | None = None
+        self.screen: _Terminal | _Notebook | None = None
         self.statuses: list[Status] = []
         self.pictures: list[Picture] = []
         self.notes: list[str] = []
@@ -83,9 +76,9 @@ class _Display:
         return [*(picture for picture in drawn if picture is not None), *notes]
 
     def _draw_status(self) -> "list[RenderableType]":
-        status = current_status()
-        if status is None:
+        if not self.statuses:
             return []
+        status = self.statuses[-1]  # which began last and is not over
         from rich.spinner import Spinner
         from rich.text import Text
 
@@ -109,10 +102,8 @@ def status(text: str) -> Iterator[None]:
     """Say what the body does, in a few words such as "loading adult".
 
     >>> with status("training"), status("validating"):
-    ...     current_status().text
-    'validating'
-    >>> current_status() is None
-    True
+    ...     [activity.text for activity in _display.statuses]
+    ['training', 'validating']
     """
     entry = Status(text, time.monotonic())
     _display.statuses.append(entry)
@@ -121,11 +112,6 @@ def status(text: str) -> Iterator[None]:
     finally:
         # not the last one: activities of several threads may end in any order
         _display.statuses.remove(entry)
-
-
-def current_status() -> Status | None:
-    """Return the activity that began last and is not over."""
-    return _display.statuses[-1] if _display.statuses else None
 
 
 @contextmanager

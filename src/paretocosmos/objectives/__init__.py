@@ -7,7 +7,6 @@ from paretocosmos.objectives.base import (
     weighted_mean,
     weighted_sums,
 )
-from paretocosmos.objectives.classification import BinaryCrossEntropy, ClassLoss, CrossEntropy
 from paretocosmos.objectives.fairness import (
     AccuracyGap,
     DemographicParity,
@@ -26,6 +25,15 @@ from paretocosmos.objectives.groups import (
     GroupObjective,
     LowestTpr,
     RateObjective,
+)
+from paretocosmos.objectives.losses import (
+    BinaryCrossEntropy,
+    ClassLoss,
+    CrossEntropy,
+    GaussianWell,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    OneSidedError,
 )
 from paretocosmos.objectives.metrics import (
     accuracy,
@@ -46,28 +54,22 @@ from paretocosmos.objectives.metrics import (
     streamed,
     streaming,
 )
-from paretocosmos.objectives.regression import (
-    GaussianWell,
-    MeanAbsoluteError,
-    MeanSquaredError,
-    OneSidedError,
-)
 from paretocosmos.types import Measure, Unit
 
 REGISTRY = {
     "accuracy_gap": "paretocosmos.objectives.fairness:AccuracyGap",
-    "binary_cross_entropy": "paretocosmos.objectives.classification:BinaryCrossEntropy",
-    "class_loss": "paretocosmos.objectives.classification:ClassLoss",
-    "cross_entropy": "paretocosmos.objectives.classification:CrossEntropy",
+    "binary_cross_entropy": "paretocosmos.objectives.losses:BinaryCrossEntropy",
+    "class_loss": "paretocosmos.objectives.losses:ClassLoss",
+    "cross_entropy": "paretocosmos.objectives.losses:CrossEntropy",
     "demographic_parity": "paretocosmos.objectives.fairness:DemographicParity",
     "deo": "paretocosmos.objectives.fairness:Deo",
     "equalized_odds": "paretocosmos.objectives.fairness:EqualizedOdds",
     "error_gap": "paretocosmos.objectives.fairness:ErrorGap",
     "fpr_gap": "paretocosmos.objectives.fairness:FprGap",
-    "gaussian_well": "paretocosmos.objectives.regression:GaussianWell",
-    "mean_absolute_error": "paretocosmos.objectives.regression:MeanAbsoluteError",
-    "mean_squared_error": "paretocosmos.objectives.regression:MeanSquaredError",
-    "one_sided_error": "paretocosmos.objectives.regression:OneSidedError",
+    "gaussian_well": "paretocosmos.objectives.losses:GaussianWell",
+    "mean_absolute_error": "paretocosmos.objectives.losses:MeanAbsoluteError",
+    "mean_squared_error": "paretocosmos.objectives.losses:MeanSquaredError",
+    "one_sided_error": "paretocosmos.objectives.losses:OneSidedError",
     "prediction_gap": "paretocosmos.objectives.fairness:PredictionGap",
     "selection_and_tpr_gap": "paretocosmos.objectives.fairness:SelectionAndTprGap",
     "tpr_gap": "paretocosmos.objectives.fairness:TprGap",

@@ -221,6 +221,13 @@ def check_axis(axis: int | None) -> None:
         )
 
 
+def check_power(power: int) -> None:
+    """Validate the power of an error."""
+    # 1 leads to quantiles, 2 to expectiles; other powers have no such meaning
+    if power not in (1, 2):
+        raise ConfigurationError(f"`power` must be 1 or 2, found {power}")
+
+
 class Parts(NamedTuple):
     """The values of a mean over labels, and their weights.
 

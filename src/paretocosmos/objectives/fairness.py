@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.objectives.base import check_power
 from paretocosmos.objectives.groups import (
     GroupObjective,
     MeanGap,
@@ -23,7 +24,6 @@ from paretocosmos.objectives.groups import (
     find_largest_gap,
     total_weight,
 )
-from paretocosmos.objectives.regression import check_power
 from paretocosmos.registry import find, names
 from paretocosmos.types import Measure, Outputs, Targets
 
@@ -386,17 +386,20 @@ def fairness_objectives(of: Literal["classes", "numbers"]) -> dict[str, type[Gro
 
 
 def fairness_objective(
-    fairness: str | type[GroupObjective], of: Literal["classes", "numbers"], *, setting: str
+    fairness: str | type[GroupObjective] | None,
+    of: Literal["classes", "numbers"],
+    setting: str = "fairness objective",
 ) -> type[GroupObjective]:
     """Return the objective that compares groups, given its registered name or a class.
 
     A name of code elsewhere is not looked up: it may come from a file, which must not import any.
 
     Args:
-        fairness: the name or the class.
+        fairness: the name or the class; the usual one if `None`.
         of: the kind of prediction.
         setting: the name of the setting in an error message.
     """
+    fairness = fairness or ("tpr_gap" if of == "classes" else "error_gap")
     if isinstance(fairness, str):
         objectives = fairness_objectives(of)
         if fairness not in objectives:

@@ -172,16 +172,9 @@ def accuracy(
 
 @deciding
 @streaming(_count_right, lambda sums: 1 - mean_of(sums))
-def misclassification(
-    outputs: Outputs,
-    targets: Targets,
-    *,
-    output: str | None = None,
-    target: str = "label",
-    axis: int | None = None,
-) -> Tensor:
-    """Compute one minus the accuracy."""
-    return 1 - accuracy(outputs, targets, output=output, target=target, axis=axis)
+def misclassification(outputs: Outputs, targets: Targets, **settings: Any) -> Tensor:
+    """Compute one minus the accuracy, with the settings of that."""
+    return 1 - accuracy(outputs, targets, **settings)
 
 
 def roc_auc(

@@ -14,7 +14,6 @@ import numpy as np
 
 from paretocosmos import registry
 from paretocosmos.errors import DataError, RunError
-from paretocosmos.io.trust import check_trust
 from paretocosmos.paper.claims import GRID, judge_claims
 from paretocosmos.paper.experiment import (
     FinishedRun,
@@ -44,6 +43,7 @@ from paretocosmos.paper.results import (
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import span
 from paretocosmos.pareto.rays import has_only_corners
+from paretocosmos.registry import check_trust
 from paretocosmos.runs.record import list_validation_fronts
 
 EPOCHS_SHOWN = 10  # of a course: the paper's figure has a front every ten epochs of a hundred

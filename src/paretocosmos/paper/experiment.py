@@ -21,11 +21,11 @@ from paretocosmos.io.files import (
     user_path,
 )
 from paretocosmos.io.schema import CELL
-from paretocosmos.io.trust import modules_of
 from paretocosmos.paper.published import get_problem_defaults
 from paretocosmos.paper.recipe import Experiment
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import has_only_corners
+from paretocosmos.registry import modules_of
 from paretocosmos.runs.checkpoint import clean_run_folder
 from paretocosmos.runs.record import KINDS, check_files, read_record
 from paretocosmos.runs.run import Run
@@ -299,7 +299,7 @@ def _refuse(folder: Path, mismatches: Sequence[str]) -> RunError:
     return RunError(
         f"`{folder}` holds a run with other settings than this recipe ({'; '.join(mismatches)}): "
         "choose another `out`, or remove that folder"
-    ).with_hint({"out": None})
+    )
 
 
 def _find_differences(

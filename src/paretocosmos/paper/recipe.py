@@ -19,8 +19,8 @@ from paretocosmos.io.files import check_depth, one_line, user_path
 from paretocosmos.io.formatting import sanitize_line
 from paretocosmos.io.schema import MOST, SETTINGS
 from paretocosmos.io.schema.models import ByName, Large, Model, NonEmpty, Shows, mistakes_in
-from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.paper.published import format_value, get_paper_row, get_problem_defaults
+from paretocosmos.registry import check_names, check_trust
 
 FOLDER = Path(__file__).parent / "recipes"
 

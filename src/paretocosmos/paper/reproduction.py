@@ -15,10 +15,10 @@ from paretocosmos.errors import (
     RunError,
     UntrustedError,
     cannot_use,
+    check_choice,
 )
 from paretocosmos.io.files import lock_folder, remove_leftovers, user_path, write_json
 from paretocosmos.io.schema import CELL
-from paretocosmos.io.trust import check_trust
 from paretocosmos.paper.experiment import (
     Record,
     ReproduceOptions,
@@ -30,8 +30,9 @@ from paretocosmos.paper.experiment import (
     volume_name,
 )
 from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
+from paretocosmos.registry import check_trust
 from paretocosmos.runs.record import load_record
-from paretocosmos.runtime.device import check_precision, resolve_device
+from paretocosmos.runtime.device import PRECISIONS, resolve_device
 from paretocosmos.runtime.distributed import join_processes
 from paretocosmos.training.jobs import check_seeds
 from paretocosmos.training.progress import Progress
@@ -271,7 +272,7 @@ def reproduce(
     recipe = recipe.with_seeds(None if seeds is None else check_seeds(seeds)).rehearsal(epochs)
     # checked before anything is written, so that a mistake leaves no folder behind
     asked = {experiment.name for experiment in recipe.only(only)}
-    precision = check_precision(precision)
+    check_choice("precision", precision, PRECISIONS)
     data_folder = None if data is None else str(user_path(data).absolute())
     folder = user_path(out)
     try:
@@ -316,7 +317,7 @@ def _check_options(device: str, data: str | Path | None, workers: int, cluster: 
         raise ConfigurationError(
             "`reproduce` must run in one process, found several: start it without torchrun, and "
             "use `workers` or `cluster`"
-        ).with_hint({"workers": None, "cluster": None})
+        )
     check_place(workers, cluster)
     if cluster is not None:  # its machines have devices and data of their own
         return

@@ -91,7 +91,7 @@ class Criteria:
             raise ConfigurationError(
                 "`choose` needs to know what to choose by: a bound such as "
                 "max={'tpr_gap': 0.02}, knee=True, weights or near"
-            ).with_hint({"max": "NAME=VALUE", "knee": True})
+            )
         self._check_confidence()
         if isinstance(self.minimize, Mapping):
             object.__setattr__(self, "minimize", _check_named("minimize", self.minimize))
@@ -206,9 +206,7 @@ def find_best(front: Front, criteria: Criteria) -> int:
     cost = compute_cost(front, criteria)
     allowed = find_feasible(front, criteria) & np.isfinite(cost)
     if not allowed.any():
-        reason = _explain_infeasibility(front, criteria, cost)
-        options = {"allow_constant": True} if "allow_constant" in reason else {}
-        raise InfeasibleError(reason).with_hint(options)
+        raise InfeasibleError(_explain_infeasibility(front, criteria, cost))
     # a count, such as errors, is often the same at several rays: then the first objective decides
     order = np.lexsort((front.values[:, 0], np.where(allowed, cost, np.inf)))
     return int(order[0])

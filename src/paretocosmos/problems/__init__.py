@@ -6,11 +6,12 @@ import typing
 from collections.abc import Mapping
 from pathlib import Path
 
-from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.errors import ConfigurationError, check_choice, unknown
 from paretocosmos.io.files import user_path
 from paretocosmos.io.progress import status
 from paretocosmos.problems.base import (
     HELD,
+    PROTOCOLS,
     SPLITS,
     InMemoryProblem,
     Problem,
@@ -18,7 +19,6 @@ from paretocosmos.problems.base import (
     Source,
     Split,
     Wording,
-    check_protocol,
     check_split,
     hash_answers,
     hash_data,
@@ -136,7 +136,7 @@ def _check_settings(
 ) -> None:
     """Raise for settings the problem does not take or lacks, all at once."""
     if "protocol" in options:
-        check_protocol(str(options["protocol"]))
+        check_choice("protocol", str(options["protocol"]), PROTOCOLS)
     # collected, so that a command line can be repaired in one go
     mistakes = []
     for key in options:
@@ -151,4 +151,4 @@ def _check_settings(
         named = " and ".join(f"`{key}`" for key in absent)
         mistakes.append(f"`{name}` needs {named}: give {'it' if len(absent) == 1 else 'them'}")
     if mistakes:
-        raise ConfigurationError("; ".join(mistakes)).with_hint(dict.fromkeys(absent))
+        raise ConfigurationError("; ".join(mistakes))

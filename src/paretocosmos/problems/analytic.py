@@ -316,7 +316,6 @@ def _make(
     return FunctionProblem.of(
         function,
         bounds=bounds,
-        names=[f"f{j + 1}" for j in range(len(reference))],
         reference=reference,
         name=name,
         exact=exact,

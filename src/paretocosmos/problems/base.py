@@ -10,14 +10,15 @@ from typing import Protocol as TypingProtocol
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.errors import ConfigurationError, check_choice
 from paretocosmos.objectives import Objective
 from paretocosmos.registry import Spec
-from paretocosmos.types import Batch, Inputs, Measure, Metric, map_tensors
+from paretocosmos.types import Batch, Inputs, Measure, Metric, list_tensors, map_tensors
 
 Split = Literal["train", "val", "test"]
 Protocol = Literal["clean", "paper"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 
 # Section 2 of the published code's evaluation: scores are means over batches of this size.
 PAPER_SCORE_BATCH = 256
@@ -195,7 +196,7 @@ class Problem(ABC):
     wording: Wording = field(default_factory=Wording, repr=False)
 
     def __post_init__(self) -> None:
-        check_protocol(self.protocol)
+        check_choice("protocol", self.protocol, PROTOCOLS)
 
     @abstractmethod
     def split(self, name: Split) -> Batch:
@@ -254,17 +255,9 @@ class InMemoryProblem(Problem):
         return self.splits[name]
 
 
-def check_protocol(protocol: str) -> None:
-    """Raise for an unknown protocol."""
-    if protocol not in get_args(Protocol):
-        raise unknown("protocol", protocol, get_args(Protocol))
-
-
 def check_split(split: str) -> Split:
     """Return the name of a split; raise for an unknown one."""
-    if split not in SPLITS:
-        raise unknown("split", split, SPLITS)
-    return split
+    return check_choice("split", split, SPLITS)
 
 
 def split_of(problem: Problem, name: Split) -> Batch:
@@ -310,43 +303,30 @@ def refuse_metrics(where: str) -> ConfigurationError:
     )
 
 
-def some_of(
-    problem: Problem, name: Split, count: int, generator: torch.Generator | None = None
-) -> Batch:
-    """Return some samples of a split: the first ones, or random ones if a generator is given.
-
-    Of a source they are few, since each is read, and the first ones if it has no random access.
-    Where every objective has a source of its own, inputs and targets are mappings by objective
-    (`Source.parts`).
-    """
-    source, drawn = problem.source(name), None
-    count = count if source is None else min(count, FEW)
-    if generator is not None:
-        rows = torch.randperm(samples_in(problem, name), generator=generator)
-        # ascending, since mapped files and archives are read from front to back
-        drawn = rows[:count].sort().values
-    if source is not None:
-        return source.some(count, drawn)
-    split = split_of(problem, name)
-
-    def select(tensor: Tensor) -> Tensor:
-        return tensor[:count] if drawn is None else tensor[drawn.to(tensor.device)]
-
-    return Batch(map_tensors(select, split.inputs), map_tensors(select, split.targets))
-
-
 def shares_of(
     problem: Problem, count: int, generator: torch.Generator | None = None
 ) -> list[tuple[tuple[Objective, ...], Batch]]:
-    """Return some training samples with the objectives they train: all together, or one each."""
-    few, source = some_of(problem, "train", count, generator), problem.source("train")
-    if source is None or not source.parts:
+    """Return some training samples with the objectives they train: all together, or one each.
+
+    They are the first ones, or random ones if a generator is given. Of a source they are few, since
+    each is read, and the first ones if it has no random access.
+    """
+    source, drawn = problem.source("train"), None
+    count = count if source is None else min(count, FEW)
+    if generator is not None:
+        rows = torch.randperm(samples_in(problem, "train"), generator=generator)
+        # ascending, since mapped files and archives are read from front to back
+        drawn = rows[:count].sort().values
+    if source is None:
+        split, chosen = split_of(problem, "train"), slice(count) if drawn is None else drawn
+        inputs, targets = map_tensors(lambda t: t[chosen], (split.inputs, split.targets))
+        return [(problem.objectives, Batch(inputs, targets))]
+    few = source.some(count, drawn)
+    if not source.parts:
         return [(problem.objectives, few)]
     # mappings by objective, which the type of a batch does not tell
-    inputs: Any = few.inputs
-    targets: Any = few.targets
-    names = [(goal, goal.name) for goal in problem.objectives]
-    return [((goal,), Batch(inputs[name], targets[name])) for goal, name in names]
+    by_name: Any = few.inputs, few.targets
+    return [((goal,), Batch(*(part[goal.name] for part in by_name))) for goal in problem.objectives]
 
 
 def hash_data(problem: Problem) -> str:
@@ -403,14 +383,9 @@ def hash_answers(problem: Problem) -> str:
 
 def _hash_tensors(values: Iterable[Tensor | Mapping[str, Tensor]]) -> str:
     digest = hashlib.blake2b(digest_size=16)
-
-    def add(tensor: Tensor) -> Tensor:
+    for tensor in list_tensors(*values):
         # with shape and type: the same bytes may be other numbers
         digest.update(f"{tuple(tensor.shape)} {tensor.dtype} ".encode())
         # as bytes, since NumPy has no bfloat16
         digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
-        return tensor
-
-    for value in values:
-        map_tensors(add, value)
     return digest.hexdigest()

@@ -338,6 +338,8 @@ class ToyProblem(ConstantProblem):
         curve: both objectives at y = s a + (1 - s) b, ``[N]`` to ``[N, 2]``.
     """
 
+    input_shape: tuple[int, ...] = (FEATURES,)
+    outputs: int = 2
     curve: Callable[[Array], Array] = field(repr=False)
 
     def exact_values(self, rays: Array) -> Array:
@@ -351,27 +353,6 @@ class ToyProblem(ConstantProblem):
         first = np.linspace(1, 0, count)
         rays = np.stack([first, 1 - first], axis=1)
         return self._make_front(rays, self.exact_values(rays))
-
-
-def _make_toy(
-    name: str,
-    protocol: Protocol,
-    objectives: tuple[Objective, Objective],
-    points: tuple[tuple[float, float], tuple[float, float]],
-    curve: Callable[[Array], Array],
-    reference: tuple[float, float],
-) -> ToyProblem:
-    """Build a problem with constant inputs and two constant points as targets."""
-    return ToyProblem(
-        name=name,
-        objectives=objectives,
-        reference=reference,
-        input_shape=(FEATURES,),
-        outputs=2,
-        protocol=protocol,
-        splits=make_constant_splits({"first": points[0], "second": points[1]}, TOY_SIZES),
-        curve=curve,
-    )
 
 
 def toy_convex(*, protocol: Protocol = "clean") -> ToyProblem:
@@ -388,12 +369,14 @@ def toy_convex(*, protocol: Protocol = "clean") -> ToyProblem:
     >>> toy_convex().exact_front(3).values.tolist()
     [[0.0, 1.0], [0.25, 0.25], [1.0, 0.0]]
     """
-    objectives = (
-        MeanSquaredError(name="first", target="first"),
-        MeanSquaredError(name="second", target="second"),
-    )
-    return _make_toy(
-        "toy_convex", protocol, objectives, ((0.0, 0.0), (1.0, 1.0)), _square_distances, (2.0, 2.0)
+    points = {"first": (0.0, 0.0), "second": (1.0, 1.0)}
+    return ToyProblem(
+        name="toy_convex",
+        objectives=tuple(MeanSquaredError(name=name, target=name) for name in points),
+        reference=(2.0, 2.0),
+        protocol=protocol,
+        splits=make_constant_splits(points, TOY_SIZES),
+        curve=_square_distances,
     )
 
 
@@ -412,19 +395,16 @@ def toy_concave(*, protocol: Protocol = "clean") -> ToyProblem:
     >>> toy_concave().exact_front(3).values.round(3).tolist()
     [[0.0, 0.982], [0.632, 0.632], [0.982, 0.0]]
     """
-    objectives = (
-        GaussianWell(name="first", target="first"),
-        GaussianWell(name="second", target="second"),
-    )
     end = 1 / math.sqrt(2)
-    # both losses stay below 1, so every model dominates this reference point
-    return _make_toy(
-        "toy_concave",
-        protocol,
-        objectives,
-        ((end, end), (-end, -end)),
-        lambda share: -np.expm1(-4 * _square_distances(share)),
-        (1.1, 1.1),
+    points = {"first": (end, end), "second": (-end, -end)}
+    return ToyProblem(
+        name="toy_concave",
+        objectives=tuple(GaussianWell(name=name, target=name) for name in points),
+        # both losses stay below 1, so every model dominates it
+        reference=(1.1, 1.1),
+        protocol=protocol,
+        splits=make_constant_splits(points, TOY_SIZES),
+        curve=lambda share: -np.expm1(-4 * _square_distances(share)),
     )
 
 

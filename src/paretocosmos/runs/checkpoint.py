@@ -79,7 +79,7 @@ def load_checkpoint(path: Path, state: TrainingState) -> None:
         raise RunError(
             f"`{path}` is a checkpoint of another run, with other settings, seed, data or version; "
             f"remove `{path.parent}` to train from the beginning, or choose another `out`"
-        ).with_hint({"out": None})
+        )
     # the network first: if it does not fit, nothing else was changed
     weights = rename_tensors(_select_prefix(tensors, "model"), state.model)
     try:

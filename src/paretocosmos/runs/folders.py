@@ -4,7 +4,7 @@ import dataclasses
 import json
 import re
 import reprlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -41,14 +41,12 @@ def choose_folder(out: str | Path | None, name: str, *, resume: bool, what: str 
             raise RunError(
                 f"`{folder}` exists; choose another `out`, or continue the {what} in it with "
                 "resume=True"
-            ).with_hint({"out": None, "resume": True})
+            )
         if not folder.is_dir():
-            raise RunError(f"`{folder}` is a file; choose another `out`").with_hint({"out": None})
+            raise RunError(f"`{folder}` is a file; choose another `out`")
         return folder
     if resume:
-        raise ConfigurationError(
-            f"`resume` needs `out`, the folder of the {what} to continue"
-        ).with_hint({"out": None})
+        raise ConfigurationError(f"`resume` needs `out`, the folder of the {what} to continue")
     # names of third-party code have colons, which Windows refuses
     base = Path("runs") / re.sub(r"[^\w.-]+", "-", name)
     # as files are numbered elsewhere: run, run-2, run-3
@@ -56,17 +54,13 @@ def choose_folder(out: str | Path | None, name: str, *, resume: bool, what: str 
         folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
         if not folder.exists():
             return folder
-    raise RunError(f"all names like `{base}` are taken; choose one with `out`").with_hint(
-        {"out": None}
-    )
+    raise RunError(f"all names like `{base}` are taken; choose one with `out`")
 
 
 def refuse_one_run(folder: Path, what: str) -> None:
     """Raise if a folder for several runs is that of one."""
     if (folder / "run.json").exists():
-        raise RunError(
-            f"`{folder}` is the folder of one run, not of {what}; choose another `out`"
-        ).with_hint({"out": None})
+        raise RunError(f"`{folder}` is the folder of one run, not of {what}; choose another `out`")
 
 
 def choose_run_folders(
@@ -126,7 +120,7 @@ def with_resume_hint(error: ParetoCosmosError, folder: Path) -> ParetoCosmosErro
     if not list_checkpoints(folder):
         return error
     remedy = f"the last checkpoint is kept in `{folder}`: go on from it with resume=True"
-    hinted = type(error)(f"{error}; {remedy}").with_hint({**error.hints, "resume": True})
+    hinted = type(error)(f"{error}; {remedy}")
     # the copy, too, is an error of every process, which only the first one tells
     hinted.shared = error.shared
     return hinted
@@ -141,17 +135,24 @@ def refuse_other(folder: Path, record: Mapping[str, Any], plan: Plan) -> None:
         raise RunError(
             f"`{folder}` was begun on other data than this (an input, an answer or the order of "
             "the rows changed): restore the data, or choose another `out`"
-        ).with_hint({"out": None})
+        )
+    # the record holds more than the configuration, but inside of it every key counts
+    before = rename_record(record)
+    # flat, so that a message can name one setting in place of a nested table
+    old, new = flatten_settings({key: before.get(key) for key in now}), flatten_settings(now)
+    for settings in (old, new):  # whichever of several GPUs: the kind decides the result
+        settings["device"] = str(settings["device"]).partition(":")[0]
     differences = [
-        f"{name}: {reprlib.repr(before)} there, {reprlib.repr(after)} now"
-        for name, before, after in _find_differences(rename_record(record), now)
+        f"{key}: {reprlib.repr(old.get(key))} there, {reprlib.repr(new.get(key))} now"
+        for key in dict.fromkeys([*new, *old])
+        if old.get(key) != new.get(key)
     ]
     differences += find_objective_differences(record, plan.problem)
     if differences:
         raise RunError(
             f"`{folder}` holds a run with other settings ({'; '.join(differences)}); repeat them, "
             "or choose another `out`"
-        ).with_hint({"out": None})
+        )
 
 
 def hash_run(plan: Plan) -> str:
@@ -159,20 +160,6 @@ def hash_run(plan: Plan) -> str:
     # by the names of 0.2, or its checkpoints would be of another run
     settings = restore_names(plan.configuration.to_dict()) | {"device": plan.device.type}
     return hash_json([settings, plan.problem.names, plan.data_hash])
-
-
-def _find_differences(
-    before: Mapping[str, Any], now: Mapping[str, Any]
-) -> Iterator[tuple[str, Any, Any]]:
-    """Yield settings that differ: dotted name, value in the record, value now."""
-    # the record holds more than the configuration, but inside of it every key counts
-    # flat, so that a message can name one setting in place of a nested table
-    old, new = flatten_settings({key: before.get(key) for key in now}), flatten_settings(now)
-    for settings in (old, new):  # whichever of several GPUs: the kind decides the result
-        settings["device"] = str(settings["device"]).partition(":")[0]
-    for key in dict.fromkeys([*new, *old]):
-        if old.get(key) != new.get(key):
-            yield key, old.get(key), new.get(key)
 
 
 def flatten_settings(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -229,7 +216,7 @@ def split_runs(folder: Path) -> tuple[list[Path], list[Path]]:
     if not split[True]:
         raise RunError(
             f"no run in `{folder}` is finished: continue them with the same call and resume=True"
-        ).with_hint({"resume": True})
+        )
     return split[True], split[False]
 
 

@@ -14,18 +14,18 @@ from paretocosmos.config.settings import NETWORK
 from paretocosmos.errors import ConfigurationError, DataError, RunError, unknown
 from paretocosmos.io.files import one_line, read_json, user_path
 from paretocosmos.io.progress import status
-from paretocosmos.io.trust import modules_of
 from paretocosmos.nn.conditioning import PerRayEnsemble
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
 from paretocosmos.problems.tables import Table, TabularProblem, label_rows
-from paretocosmos.registry import Spec
+from paretocosmos.registry import Spec, modules_of
 from paretocosmos.runs.checkpoint import check_count, load_tensors
 from paretocosmos.runs.record import (
     MODEL,
     check_files,
     check_hash,
     check_objectives,
+    check_targets,
     read_record,
     rebuild_objective,
 )
@@ -85,13 +85,18 @@ def load_run(
     if record.get("status") != "finished":
         raise RunError(
             f"the run in `{folder}` is not finished; continue it with the same call and resume=True"
-        ).with_hint({"resume": True})
+        )
     check_hash(folder, record)  # before renaming: the hash is of the record as written
     record = rename_record(record)
     # a file may claim gigabytes, which hashing or reading it would cost
     _check_size(folder, record, model, backbone)
     check_files(folder, record)
     tensors, _ = load_tensors(folder / MODEL)
+    if any(bool(tensor.isnan().any()) for tensor in tensors.values()):
+        raise RunError(
+            f"`{folder / MODEL}` is damaged: a weight is NaN; restore the original file, or train "
+            "again"
+        )
     network = _build_network(folder, record, backbone) if model is None else model
     if record.get("fixed_rays") is not None and not isinstance(network, PerRayEnsemble):
         rays = torch.tensor(record["fixed_rays"])
@@ -230,7 +235,7 @@ def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TabularProblem:
             "cannot rebuild: use `run.predict` and compute it yourself"
         )
     # with the scales and categories of the training rows, which the network expects
-    return label_rows(
+    problem = label_rows(
         frame,
         table=run.table,
         about=about,
@@ -238,6 +243,8 @@ def problem_from_rows(run: Run, frame: "pd.DataFrame") -> TabularProblem:
         reference=tuple(run.front.reference.tolist()),
         name=run.record["name"],
     )
+    check_targets(run.folder, problem, "test")
+    return problem
 
 
 FOLDER = Path(__file__).with_name("models")

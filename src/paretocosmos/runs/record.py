@@ -22,13 +22,12 @@ from paretocosmos.io.files import (
     to_json_value,
     write_json,
 )
-from paretocosmos.io.trust import check_names, check_trust
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
-from paretocosmos.problems import Problem, hash_answers, load_problem
+from paretocosmos.problems import Problem, Split, hash_answers, load_problem
 from paretocosmos.problems.tables import Table, TabularProblem
-from paretocosmos.registry import Spec
+from paretocosmos.registry import Spec, check_names, check_trust
 from paretocosmos.runs.checkpoint import save_tensors
 from paretocosmos.runs.provenance import get_provenance
 from paretocosmos.runs.stored_names import drop_removed_settings, rename_record
@@ -127,11 +126,8 @@ def load_record(folder: Path) -> dict[str, Any]:
 
     To build something from a record, read it with `read_record`.
     """
-    return _check_content(folder, _read_content(folder))
+    from paretocosmos.runs.schema import check_record
 
-
-def _read_content(folder: Path) -> dict[str, Any]:
-    """Read `run.json`; where several runs are below the folder, say which could be meant."""
     try:
         is_folder = folder.is_dir()
     except OSError:  # the name is too long, or a parent may not be read
@@ -150,13 +146,7 @@ def _read_content(folder: Path) -> dict[str, Any]:
             f"`{folder}` holds the runs of several seeds ({', '.join(seeds)}); give one of them, "
             f"such as `{folder / seeds[0]}`"
         )
-    return read_json(folder / "run.json")
-
-
-def _check_content(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record; raise if this version cannot read it, or it does not fit its schema."""
-    from paretocosmos.runs.schema import check_record
-
+    record = read_json(folder / "run.json")
     written = record.get("format")
     # before the schema, whose complaint would not say that the version is at fault
     if not isinstance(written, int):
@@ -323,20 +313,18 @@ def rebuild_problem(
             f"`{folder}` was trained on `{name}` with invalid settings ({one_line(error)}): "
             "restore the original `run.json`"
         ) from error
-    problem = _restore_objectives(folder, record, problem, name)
+    problem = _restore_objectives(folder, record, problem)
     shapes = {"names": list(problem.names), "input_shape": list(problem.input_shape)}
     for key, value in shapes.items():
         if value != record[key]:
             raise RunError(
                 f"`{folder}` was not trained on `{name}` as it is here, whose `{key}` is "
                 f"{value}, there {record[key]}: pass the same data as `data`"
-            ).with_hint({"data": None})
+            )
     return problem
 
 
-def _restore_objectives(
-    folder: Path, record: Mapping[str, Any], problem: Problem, name: str
-) -> Problem:
+def _restore_objectives(folder: Path, record: Mapping[str, Any], problem: Problem) -> Problem:
     """Return a problem with the objectives of a record, which the caller of `fit` may have set."""
     differences = find_objective_differences(record, problem)
     if not differences:
@@ -350,11 +338,26 @@ def _restore_objectives(
             objectives = tuple(rebuild_objective(spec) for spec in specs)
             rebuilt = dataclasses.replace(problem, objectives=objectives)
             if not find_objective_differences(record, rebuilt):
+                check_targets(folder, rebuilt, "val")
                 return rebuilt
     raise RunError(
-        f"`{folder}` was trained on `{name}` with objectives that its folder cannot "
+        f"`{folder}` was trained on `{problem.name}` with objectives that its folder cannot "
         f"rebuild ({'; '.join(differences)}): pass the problem as `load_run(..., problem=problem)`"
     )
+
+
+def check_targets(folder: Path, problem: Problem, split: Split) -> None:
+    """Raise if an objective of a record reads a target that a problem does not have."""
+    if problem.source(split) is not None:
+        return  # it would have to be read
+    targets = problem.split(split).targets
+    for objective in problem.objectives:
+        for name in (objective.target, getattr(objective, "sensitive", objective.target)):
+            if name not in targets:
+                raise RunError(
+                    f"`{folder / 'run.json'}` is damaged: `{objective.name}` reads the target "
+                    f"`{name}`, found only {', '.join(targets)}; restore the original file"
+                )
 
 
 def rebuild_objective(spec: Spec) -> Objective:

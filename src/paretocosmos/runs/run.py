@@ -267,7 +267,7 @@ class Run:
         if not (max or min):
             raise ConfigurationError(
                 "`check` needs a bound: add one, such as max={'tpr_gap': 0.02}"
-            ).with_hint({"max": "NAME=VALUE"})
+            )
         criteria, default = Criteria.from_options(options), predicts_at(self)
         criteria.check(self.front_val)
         preference = default.ray if ray is None else ray
@@ -319,14 +319,14 @@ class Run:
                 f"the data of `{self.folder}` is not what it was trained on: its rows, columns, "
                 "categories or means differ; give the same file as `data`, or use `run.predict` "
                 "for new rows"
-            ).with_hint({"data": None})
+            )
         # images are not kept with a run, so their checksum stands for them
         recorded, current = (a.get("sha256") for a in (self.record["about"], problem.about))
         if recorded != current:
             raise RunError(
                 f"the images found are not those `{self.folder}` was trained on (sha256 {current}, "
                 f"there {recorded}): give the same files as `data`"
-            ).with_hint({"data": None})
+            )
         reference = self.record["training"]["reference"]
         if reference is None:
             return problem

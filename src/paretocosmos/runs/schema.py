@@ -29,6 +29,7 @@ from paretocosmos.io.schema.models import (
     check_content,
     limit_entries,
 )
+from paretocosmos.problems.tables.groups import GROUP_USES
 from paretocosmos.registry import Spec
 
 
@@ -39,15 +40,17 @@ def check_record(record: object, file: Path) -> None:
         record: content of `run.json`.
         file: its path, for the message.
     """
-    is_begun = isinstance(record, dict) and record.get("status") == "training"
-    check_content(
-        BegunFile if is_begun else RecordFile,
-        record,
-        # only the first mistake is told: a damaged file is restored, not mended
-        lambda mistake: RunError(
+
+    # only the first mistake is told: a damaged file is restored, not mended
+    def refuse(mistake: str) -> RunError:
+        return RunError(
             f"`{file}` is damaged: {mistake}; restore the original file, or train again"
-        ),
-    )
+        )
+
+    is_begun = isinstance(record, dict) and record.get("status") == "training"
+    check_content(BegunFile if is_begun else RecordFile, record, refuse)
+    if isinstance(record, dict) and "table.json" in record.get("files", ()):
+        check_content(_TableRecord, record, refuse)
 
 
 class _Spec(Model, extra="forbid"):
@@ -97,6 +100,61 @@ class _PredictsAt(Model):
     ray: NonEmpty[Share]
     threshold: Annotated[float, Field(gt=0, lt=1)]
     frozen: bool = False
+
+
+class _Answer(Model):
+    task: Literal["binary", "classes", "number"]
+    classes: Some[str]
+    mean: Number
+    scale: Number
+
+
+class _Attribute(Model):
+    name: str
+    labels: NonEmpty[str]
+    edges: Some[Number]
+
+
+class _Grouping(Model):
+    attributes: NonEmpty[_Attribute]
+    names: NonEmpty[str]
+    cells: NonEmpty[NonEmpty[Large]]
+    places: NonEmpty[Large]
+
+    @model_validator(mode="after")
+    def _fits(self) -> "_Grouping":
+        wide = len(self.attributes)
+        if len(self.cells) != len(self.places) or any(len(cell) != wide for cell in self.cells):
+            raise ValueError(f"`cells` have a place each, and {wide} entries, one per attribute")
+        if {*self.places} != {*range(len(self.names))}:
+            raise ValueError("`places` are the indices of `names`")
+        return self
+
+
+# What other problems say of themselves may be anything.
+class _AboutTable(Model):
+    target: str
+    positive: str | None = None
+    negative: str | None = None
+    answer: _Answer | None = None
+    sensitive: str = ""
+    groups: Some[str] = Field(default_factory=list)
+    grouping: _Grouping | None = None
+    group_use: Literal[GROUP_USES] = "estimate"  # type: ignore[valid-type]
+
+    @model_validator(mode="after")
+    def _fits(self) -> "_AboutTable":
+        if self.answer is None and None in (self.positive, self.negative):
+            raise ValueError("`positive` and `negative` name the classes, or `answer` does")
+        if self.answer is not None:
+            count, task = len(self.answer.classes), self.answer.task
+            if not {"binary": count == 2, "classes": count > 1, "number": not count}[task]:
+                raise ValueError(f"`answer` has {count} classes for the task `{task}`")
+        return self
+
+
+class _TableRecord(Model):
+    about: _AboutTable
 
 
 def derive_field(hint: Any) -> Any:

@@ -7,16 +7,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from paretocosmos.errors import ConfigurationError, unknown
-from paretocosmos.types import Batch, map_tensors
+from paretocosmos.errors import ConfigurationError
+from paretocosmos.types import Batch, list_tensors
 
-Precision = Literal["tf32", "fp32", "bf16", "fp64"]
-PRECISIONS: tuple[Precision, ...] = ("tf32", "fp32", "bf16", "fp64")
+PRECISIONS = ("tf32", "fp32", "bf16", "fp64")
 
 # The share of a device's free memory that a split may take: networks and batches need the rest.
 SHARE = 0.4
@@ -140,19 +138,14 @@ def fits_on_device(
     """
     if device.type != "cuda":
         return True
-    sizes: list[int] = []
-
-    def measure(tensor: Tensor) -> Tensor:
-        stored = dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype
-        sizes.append(tensor.numel() * stored.itemsize)
-        return tensor
-
-    map_tensors(measure, batch.inputs)
-    map_tensors(measure, batch.targets)
+    size = sum(
+        t.numel() * (dtype if dtype is not None and t.is_floating_point() else t.dtype).itemsize
+        for t in list_tensors(batch.inputs, batch.targets)
+    )
     free, total = torch.cuda.mem_get_info(device)
     # what torch holds in reserve is free to it
     free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return sum(sizes) <= SHARE * (total if alike else free)
+    return size <= SHARE * (total if alike else free)
 
 
 def get_peak_memory(device: torch.device) -> int | None:
@@ -177,13 +170,6 @@ def lacks_memory(error: BaseException | None) -> bool:
     # torch has no type of its own for the computer's memory
     words = ("allocate memory", "size calculation overflowed")
     return isinstance(error, RuntimeError) and any(word in str(error) for word in words)
-
-
-def check_precision(precision: str) -> Precision:
-    """Return the precision of that name; refuse an unknown one."""
-    if precision not in PRECISIONS:
-        raise unknown("precision", precision, PRECISIONS)
-    return precision
 
 
 def to_device_layout(model: nn.Module, device: torch.device) -> nn.Module:
@@ -214,7 +200,7 @@ def resolve_device(name: str) -> torch.device:
         raise ConfigurationError(
             f"`{name}` does not exist: torch sees {torch.cuda.device_count()} CUDA devices; use "
             'device="cpu"'
-        ).with_hint({"device": "cpu"})
+        )
     return device
 
 

@@ -53,7 +53,7 @@ def open_socket(settings: Settings) -> socket.socket:
         raise ConfigurationError(
             f"cannot listen on `{settings.host}` port {settings.port} ({why}): choose another "
             "`port` or `host`"
-        ).with_hint({"port": None, "host": None}) from error
+        ) from error
     # a head and its body are two packets: the second must not wait for the first to be confirmed
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock

@@ -82,7 +82,7 @@ class Settings:
             raise ConfigurationError(
                 f"`{self.host}` can be reached from other machines, so clients need a token: set "
                 "PARETOCOSMOS_TOKEN or `token`, or listen on 127.0.0.1"
-            ).with_hint({"token": None})
+            )
 
 
 def is_loopback(host: str) -> bool:

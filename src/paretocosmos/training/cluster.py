@@ -88,7 +88,7 @@ def _join_cluster(address: str) -> Iterator[Any]:
             raise ConfigurationError(
                 f"there is no Ray cluster at `{address}` ({one_line(error)}): start one with `ray "
                 'start --head`, or use cluster="local"'
-            ).with_hint({"cluster": "local"}) from error
+            ) from error
     try:
         yield ray
     finally:
@@ -102,7 +102,7 @@ def _gpus_per_task(resources: Mapping[str, float], device: str) -> int:
     if device not in ("auto", "cpu") and not available:
         raise ConfigurationError(
             f'`{device}` needs a GPU, but no machine in the cluster has one: use device="cpu"'
-        ).with_hint({"device": "cpu"})
+        )
     return int(available and device != "cpu")
 
 

@@ -282,7 +282,7 @@ def plan_trainings(
             run_preflight(network, plan.problem, plan.method, plan.training.batch_size)
         except ParetoCosmosError as error:
             # of the same type, by which callers and the command line tell errors apart
-            raise type(error)(f"{name}: {error}").with_hint(error.hints) from error
+            raise type(error)(f"{name}: {error}") from error
         lead = leads.setdefault(id(problem), plan)
         if lead.training.reference is not None:
             own["reference"] = settings["reference"] = lead.training.reference

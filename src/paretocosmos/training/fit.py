@@ -347,11 +347,11 @@ def _build_memory_error(device: torch.device) -> RunError:
         return RunError(
             "the computer is out of memory; lower `batch_size`, use fewer `rays` or a smaller "
             "network"
-        ).with_hint({"batch_size": 64})
+        )
     return RunError(
         "the GPU is out of memory; lower `batch_size`, use micro-batches (rays_per_batch=4, "
         'accumulate=4) or use device="cpu"'
-    ).with_hint({"batch_size": 64, "rays_per_batch": 4, "accumulate": 4, "device": "cpu"})
+    )
 
 
 def _should_stack(plan: Plan, processes: Processes) -> bool:

@@ -96,7 +96,7 @@ def _check_agreement(processes: Processes, plans: list[Plan]) -> None:
             "`rays_per_batch` per micro-batch must be 1 (the same ray for all processes) or a "
             f"multiple of their number, {processes.count}, found {rays_per_batch}: "
             f"use rays_per_batch={least}"
-        ).with_hint({"rays_per_batch": least})
+        )
         error.shared = True  # all have the same settings, so that all raise it
         raise error
     settings = flatten_settings(plan.configuration.to_dict())

@@ -60,7 +60,7 @@ def make_training_source(plan: Plan, dtype: torch.dtype, processes: Processes) -
             raise ConfigurationError(
                 "`accumulate` needs the training split in memory if several processes train, "
                 f"found {plan.training.accumulate} and {source.where}: set it to 1, or gather=True"
-            ).with_hint({"accumulate": 1})
+            )
         return FromLoader(
             source,
             plan.problem.objectives,
@@ -196,8 +196,9 @@ class EpochEnd:
 
     def _complete_error(self, error: DivergedError) -> DivergedError:
         if len(self._seed_runs) > 1:
-            way_out = "leave its seed out and go on with the others, with resume=True"
-            error = DivergedError(f"{error}; {way_out}").with_hint({**error.hints, "resume": True})
+            error = DivergedError(
+                f"{error}; leave its seed out and go on with the others, with resume=True"
+            )
         error.shared = self._seed_runs[0].processes.joined  # all processes have the same losses
         return error
 

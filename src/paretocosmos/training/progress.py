@@ -14,7 +14,6 @@ from paretocosmos.io.formatting import (
     format_bytes,
     format_duration,
     format_number,
-    format_rate,
     format_share,
     sanitize,
 )
@@ -282,7 +281,8 @@ def _format_losses(progress: Progress, room: int) -> str:
 
 
 def _format_cost(progress: Progress) -> str:
-    columns = [format_rate(progress.samples_per_second, progress.unit)]
+    rate = progress.samples_per_second
+    columns = [f"{rate:,.{0 if rate >= 10 else 1}f} {progress.unit}/s"]
     if progress.memory is not None:
         columns.append(format_bytes(progress.memory))
     return "  ".join([*columns, f"{format_share(progress.waiting)} waiting for data"])

@@ -132,7 +132,7 @@ def train_tasks(
                     warnings.warn(note, category, stacklevel=4)
             if news.error is not None:
                 if news.stops_all:
-                    raise RunError(news.error).with_hint(news.hints)
+                    raise RunError(news.error)
                 failures[name] = news.error
         elif news is not None and callback is not None:
             callback(news)

@@ -135,7 +135,7 @@ class SeedRun:
                 raise
             raise RunError(
                 f"cannot create `{self.folder}`: {error.strerror}; choose another `out`"
-            ).with_hint({"out": None}) from error
+            ) from error
 
     def _copy_from_first(self) -> None:
         """Copy the state of the first process, which alone has read the checkpoint."""
@@ -218,7 +218,7 @@ class SeedRun:
         raise DivergedError(
             f"{symptom}; the checkpoint of epoch {self.saved[-1]} is kept in `{self.folder}`; "
             "lower `learning_rate`, to 1e-4 for instance, or look at the data"
-        ).with_hint({"learning_rate": "1e-4"})
+        )
 
     def compute_mean_losses(self, losses: Tensor) -> dict[str, float]:
         """Compute the mean of an epoch's losses ``[steps, K, J]`` over steps and networks, by name.

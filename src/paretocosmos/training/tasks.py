@@ -3,9 +3,9 @@
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,6 @@ class Outcome:
         share: its part of the time where several tasks ran on one device at the same time: an
             equal part of every moment. `None`: all of it.
         packages: what would have to be trusted, where that is why it failed.
-        hints: the arguments that resolve the error.
         stops_all: whether every other task would fail like it, such as on a full disk.
     """
 
@@ -78,7 +77,6 @@ class Outcome:
     notes: tuple[tuple[str, type[Warning]], ...] = ()
     share: float | None = None
     packages: tuple[str, ...] = ()
-    hints: Mapping[str, Any] = field(default_factory=dict)
     stops_all: bool = False
 
 
@@ -132,9 +130,4 @@ def describe_failure(error: ParetoCosmosError) -> dict[str, Any]:
     packages = error.packages if isinstance(error, UntrustedError) else ()
     # a full disk is full for the next training too, but a smaller one may find enough memory
     stops_all = isinstance(error, RunError) and not lacks_memory(error.__cause__)
-    return {
-        "error": str(error),
-        "packages": packages,
-        "hints": dict(error.hints),
-        "stops_all": stops_all,
-    }
+    return {"error": str(error), "packages": packages, "stops_all": stops_all}

@@ -17,7 +17,7 @@ from paretocosmos import fit
 from paretocosmos.errors import EngineWarning
 from paretocosmos.methods import Cosmos
 from paretocosmos.problems import Problem, load_problem
-from paretocosmos.problems.images import ImageProblem
+from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs import Run
 from paretocosmos.training.engine import (
     CudaGraphEngine,

@@ -11,7 +11,8 @@ from tests.small import watch
 from tests.training.engine.cuda import NEEDS_CUDA
 
 from paretocosmos import fit
-from paretocosmos.runtime.distributed import Processes, processes
+from paretocosmos.runtime import distributed
+from paretocosmos.runtime.distributed import Processes
 
 pytestmark = NEEDS_CUDA
 SETTINGS: dict[str, Any] = {"copies": 1, "batch_size": 64, "rays": 3, "reference": (5.0, 5.0)}
@@ -35,7 +36,7 @@ def test_messages_are_captured(
     sent: list[str] = []
     names = "gather_rows", "sum_over_processes"
     for name in names:
-        watch(monkeypatch, processes, name, lambda *_, name=name: sent.append(name))
+        watch(monkeypatch, distributed, name, lambda *_, name=name: sent.append(name))
     joined = fit("multi_digits", preset="paper", out=tmp_path / "joined", epochs=2, **given)
     assert set(names) == set(sent)
     assert joined.record["engine"] == "captured"

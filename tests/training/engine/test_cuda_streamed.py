@@ -18,7 +18,7 @@ from tests.training.engine.cuda import NEEDS_CUDA, SETTINGS, near
 
 from paretocosmos import Run, evaluate, fit
 from paretocosmos.errors import DataError
-from paretocosmos.problems.images import ImageProblem
+from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runtime import device as machine
 from paretocosmos.training.engine import SLOTS, THREAD, Streamed, batch_source
 from paretocosmos.training.progress import Progress

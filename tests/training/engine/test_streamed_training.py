@@ -15,7 +15,7 @@ from tests.small import few_digits, watch
 from paretocosmos import Run, fit
 from paretocosmos.errors import DataError
 from paretocosmos.evaluation import samples
-from paretocosmos.problems.images import ImageProblem
+from paretocosmos.problems.images.problem import ImageProblem
 from paretocosmos.runs import find_newest_checkpoint, load_tensors
 from paretocosmos.training import engine
 from paretocosmos.training.engine import THREAD, batch_source

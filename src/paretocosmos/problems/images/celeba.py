@@ -51,9 +51,9 @@ def build_celeba(
             f"{' and '.join(absent)} among {sum(counts):,}: write a `{PARTITION}` beside "
             f"`{files.labels}` with lines such as `000001.jpg 0`, 1 for val, 2 for test"
         )
-    faces = load_pictures(files.pictures, lists.numbers.tolist(), size)
+    faces, sha256 = load_pictures(files.pictures, lists.numbers.tolist(), size)
     # of everything that decides a sample: files, size, attributes, splits and labels
-    digest = hashlib.sha256(f"{faces.sha256} {size} {heads} {counts}".encode())
+    digest = hashlib.sha256(f"{sha256} {size} {heads} {counts}".encode())
     digest.update(np.ascontiguousarray(labels).data)
     caveats: tuple[str, ...] = ()
     if len(labels) < TOTAL:
@@ -64,14 +64,14 @@ def build_celeba(
         )
         warnings.warn(f"`{name}`: {caveats[0]}", BenchmarkWarning, stacklevel=3)
     # views of the mapped file: nothing is read before it is used
-    pixels = torch.from_numpy(faces.pixels).split(counts)
+    pixels = torch.from_numpy(faces).split(counts)
     # floats, since the loss of one logit compares numbers
     truths = torch.from_numpy(labels.astype(np.float32)).split(counts)
     return ImageProblem(
         name=name,
         objectives=tuple(BinaryCrossEntropy(name=h, output=h, target=h) for h in heads),
         reference=(2.0,) * len(heads),  # the paper's, for every loss
-        input_shape=tuple(faces.pixels.shape[1:]),
+        input_shape=tuple(faces.shape[1:]),
         outputs=dict.fromkeys(heads, 1),
         metrics=_make_metrics(heads, protocol),
         protocol=protocol,

@@ -29,7 +29,7 @@ from paretocosmos.io.files import (
     write_bytes,
 )
 from paretocosmos.io.progress import progress_bar
-from paretocosmos.problems.images.files import Bytes
+from paretocosmos.problems.images.pairs import Bytes
 
 HOME = "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
 PICTURES, LABELS, PARTITION = (
@@ -82,7 +82,7 @@ def find_celeba(data: str | None) -> CelebaFiles:
         raise DataError(
             f"`data` must be a folder with CelebA, found `{data}`, which {why}: name the folder "
             "with its pictures and lists"
-        ).with_hint({"data": None})
+        )
     parents = [
         parent
         for folder in list_data_folders(data)
@@ -99,7 +99,7 @@ def find_celeba(data: str | None) -> CelebaFiles:
         f"`Anno/`) and, if there, `{PARTITION}` (also in `Eval/`), found no such pair of pictures "
         f"and labels in {searched}{unset}: its terms (research only, no redistribution) forbid an "
         f"automatic download, so get it from {HOME} and name its folder with `data` or ${VARIABLE}"
-    ).with_hint({"data": None})
+    )
 
 
 def _find(folder: Path, subfolder: str, name: str) -> Path | None:
@@ -184,26 +184,17 @@ def _refuse_list(path: Path, rule: str) -> NoReturn:
     raise DataError(f"`{path}` must {rule}: get a fresh copy")
 
 
-@dataclass(frozen=True, eq=False)
-class DecodedPictures:
-    """Pictures of one size, in the order that was asked for.
-
-    Attributes:
-        pixels: ``[n, 3, size, size]``, mapped from the cache; changes made to it stay in memory.
-        sha256: of the picture files: decoders may differ by a grey level.
-    """
-
-    pixels: Bytes
-    sha256: str
-
-
-def load_pictures(folder: Path, numbers: Sequence[int], size: int) -> DecodedPictures:
+def load_pictures(folder: Path, numbers: Sequence[int], size: int) -> tuple[Bytes, str]:
     """Load pictures from the cache, or decode and store them first.
 
     Args:
         folder: with a file such as ``000001.jpg`` for each.
         numbers: which pictures, each once; the rows come in this order.
         size: the side of a picture.
+
+    Returns:
+        The pixels ``[n, 3, size, size]``, mapped from the cache, so that changes stay in memory;
+        and the checksum of the picture files, since decoders may differ by a grey level.
     """
     paths = [folder / f"{number:06d}.jpg" for number in numbers]
     cache = get_cache_folder() / "celeba" / f"faces-{size}-{_hash_states(paths, size)}.npy"
@@ -234,7 +225,7 @@ def _hash_states(paths: Sequence[Path], size: int) -> str:
     return digest.hexdigest()[:16]
 
 
-def _read_cache(path: Path, shape: tuple[int, ...]) -> DecodedPictures | None:
+def _read_cache(path: Path, shape: tuple[int, ...]) -> tuple[Bytes, str] | None:
     """Return the cached pictures, or `None` if they are absent or incomplete.
 
     Their checksum is not computed: that would read 2.5 GB at each start. The record is written
@@ -245,7 +236,7 @@ def _read_cache(path: Path, shape: tuple[int, ...]) -> DecodedPictures | None:
         pixels = np.load(path, mmap_mode="c", allow_pickle=False)  # nothing is copied
     except (OSError, ValueError, KeyError, EOFError):
         return None
-    return DecodedPictures(pixels, sha256) if pixels.shape == shape else None
+    return (pixels, sha256) if pixels.shape == shape else None
 
 
 def _write_cache(path: Path, paths: Sequence[Path], shape: tuple[int, ...]) -> None:

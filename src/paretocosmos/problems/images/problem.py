@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -20,24 +19,22 @@ from paretocosmos.problems.base import (
     Protocol,
     Wording,
 )
-from paretocosmos.problems.images.composites import (
-    RULES,
-    Composites,
-    Labelled,
-    RuleName,
-    compose_pairs,
-    split_rows,
-)
-from paretocosmos.problems.images.files import (
+from paretocosmos.problems.images.pairs import (
     CLASSES,
     FASHION_MNIST,
     FILES,
     MNIST,
+    RULES,
+    Composites,
     Files,
+    Labelled,
+    RuleName,
     Source,
+    compose_pairs,
     download_source,
     find_files,
     read_pair,
+    split_rows,
 )
 from paretocosmos.types import Batch, Inputs, map_tensors
 
@@ -231,22 +228,18 @@ def find_source_files(sources: tuple[Source, Source], data: str | None) -> list[
         files, absent = find_files(searched)
         # a folder that was named means these files and no others
         if absent and data is not None:
-            raise DataError(_explain_absence(source, searched, absent, where[0]))
+            listed = " or ".join(f"`{path}`" for path in searched)
+            missing = "none of them" if len(absent) == len(FILES) else f"no {', '.join(absent)}"
+            # a mistyped folder is likelier than one without files
+            if not where[0].is_dir():
+                missing = f"that `{where[0]}` is no folder"
+            raise DataError(
+                f"{source.name} is the four files {', '.join(FILES)}, plain or .gz, in {listed}, "
+                f"found {missing}: name the folder that holds them, or leave `data` out to look in "
+                f"${VARIABLE} and the cache `{get_cache_folder()}` and then to download them"
+            )
         by_source[source] = download_source(source) if absent else files
     return [by_source[source] for source in sources]
-
-
-def _explain_absence(source: Source, searched: list[Path], absent: list[str], folder: Path) -> str:
-    listed = " or ".join(f"`{path}`" for path in searched)
-    missing = "none of them" if len(absent) == len(FILES) else f"no {', '.join(absent)}"
-    # a mistyped folder is likelier than one without files
-    if not folder.is_dir():
-        missing = f"that `{folder}` is no folder"
-    return (
-        f"{source.name} is the four files {', '.join(FILES)}, plain or .gz, in {listed}, found "
-        f"{missing}: name the folder that holds them, or leave `data` "
-        f"out to look in ${VARIABLE} and the cache `{get_cache_folder()}` and then to download them"
-    )
 
 
 def read_part(files: Files, part: str) -> Labelled:

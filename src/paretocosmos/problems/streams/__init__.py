@@ -9,7 +9,6 @@ from paretocosmos.problems.streams.fields import (
     get_label_range,
 )
 from paretocosmos.problems.streams.reading import (
-    count_bytes,
     explain_loader_error,
     join_batches,
     reports_dead_worker,

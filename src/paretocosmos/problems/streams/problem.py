@@ -171,9 +171,7 @@ def _count_samples(setting: int | None, length: int | None, where: str) -> int:
     """Return the samples, or batches, of an epoch: the setting, or the length of the data."""
     count = length if setting is None else setting
     if count is None:
-        raise ConfigurationError(f"{where} has no length: set `samples` per epoch").with_hint(
-            {"samples": None}
-        )
+        raise ConfigurationError(f"{where} has no length: set `samples` per epoch")
     if count < 1:
         raise ConfigurationError(f"`samples` per epoch must be 1 or more, found {count}")
     return count
@@ -271,7 +269,11 @@ class DataProblem(Problem):
         for name in SPLITS:
             self.source(name)
         if not self.input_shape:
-            object.__setattr__(self, "input_shape", self._find_input_shape())
+            # val rather than train, whose transforms may be slow or random
+            source = self.source("val")
+            parts = () if source is None else (*source.parts.values(), source)
+            batch = parts[0].some(1) if parts else self.split("val")
+            object.__setattr__(self, "input_shape", tuple(first(batch.inputs).shape[1:]))
 
     @classmethod
     def of(
@@ -381,14 +383,6 @@ class DataProblem(Problem):
         if isinstance(data, DataLoader):
             options = ReadOptions()
         return make_source(data, fields, options, samples, batched=self.batched)
-
-    def _find_input_shape(self) -> tuple[int, ...]:
-        # val rather than train, whose transforms may be slow or random
-        source = self.source("val")
-        if source is None:
-            return tuple(first(self.split("val").inputs).shape[1:])
-        sampled = next(iter(source.parts.values()), source)
-        return tuple(first(sampled.some(1).inputs).shape[1:])
 
 
 def _read_all(source: Source) -> Batch:

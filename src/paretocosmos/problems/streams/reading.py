@@ -3,14 +3,13 @@
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, IterableDataset, default_collate, get_worker_info
+from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from paretocosmos.errors import DataError
 from paretocosmos.io.files import one_line
@@ -140,7 +139,7 @@ class SeededReader:
 
     def __getitems__(self, seed_and_rows: Sequence[int]) -> "list[Any] | ReadFailure":
         seed, *rows = seed_and_rows
-        with _seed_draws(seed):
+        with SeededDraws(seed):
             many = getattr(self.dataset, "__getitems__", None)
             if many is not None:  # such as those of Hugging Face, which read rows together
                 try:
@@ -231,21 +230,15 @@ class SeededDraws:
         if self._seed is None:
             _set_states(self._inside)
         else:
-            _seed_all(self._seed)
+            torch.default_generator.manual_seed(self._seed)
+            random.seed(self._seed)
+            # NumPy takes no larger seeds
+            np.random.seed(self._seed % 2**32)
             self._seed = None
 
     def __exit__(self, *_: object) -> None:
         self._inside = _get_states()
         _set_states(self._outside)
-
-
-def _seed_draws(seed: int) -> AbstractContextManager[None]:
-    """Return a context in which torch, numpy and Python draw from a seed."""
-    if get_worker_info() is None:
-        return SeededDraws(seed)
-    # a worker draws nothing else, so nothing is restored
-    _seed_all(seed)
-    return nullcontext()
 
 
 def _get_states() -> tuple[Any, ...]:
@@ -257,13 +250,6 @@ def _set_states(states: tuple[Any, ...]) -> None:
     torch.default_generator.set_state(states[0])
     random.setstate(states[1])
     np.random.set_state(states[2])
-
-
-def _seed_all(seed: int) -> None:
-    torch.default_generator.manual_seed(seed)
-    random.seed(seed)
-    # NumPy takes no larger seeds
-    np.random.seed(seed % 2**32)
 
 
 def join_batches(batches: Sequence[Batch], where: str) -> Batch:
@@ -279,15 +265,3 @@ def join_batches(batches: Sequence[Batch], where: str) -> Batch:
             f"({one_line(error)}): make them so in `collate`"
         ) from error
     return Batch(inputs, targets)
-
-
-def count_bytes(batch: Batch) -> int:
-    """Return the memory that a batch takes, in bytes."""
-    sizes: list[int] = []
-
-    def add(tensor: Tensor) -> Tensor:
-        sizes.append(tensor.nbytes)
-        return tensor
-
-    map_tensors(add, (batch.inputs, batch.targets))
-    return sum(sizes)

@@ -22,13 +22,12 @@ from paretocosmos.problems.streams.reading import (
     SeededDraws,
     SeededReader,
     collate_samples,
-    count_bytes,
     explain_loader_error,
     join_batches,
 )
 from paretocosmos.runtime.device import mix_seed
 from paretocosmos.runtime.torch_private import end_workers
-from paretocosmos.types import Batch, map_tensors
+from paretocosmos.types import Batch, list_tensors, map_tensors
 
 # Samples of a batch where no size is set.
 DEFAULT_BATCH = 128
@@ -176,7 +175,7 @@ class Rereadable(ABC):
         batches: list[Batch] = []
         size = 0
         for batch in self.once():
-            size += count_bytes(batch)
+            size += sum(tensor.nbytes for tensor in list_tensors(batch.inputs, batch.targets))
             # at once: a huge split must not be read to its end for nothing
             if size > most:
                 return f"{self.where} takes more than {format_bytes(most)} in memory"
@@ -424,12 +423,5 @@ class Iterated(Rereadable):
 
 
 def _get_shapes(batch: Batch) -> object:
-    shapes: list[object] = []
-
-    def add(tensor: Tensor) -> Tensor:
-        # without the first axis, since the last batch may be short
-        shapes.append((tensor.dtype, tensor.shape[1:]))
-        return tensor
-
-    map_tensors(add, (batch.inputs, batch.targets))
-    return shapes
+    # without the first axis, since the last batch may be short
+    return [(t.dtype, t.shape[1:]) for t in list_tensors(batch.inputs, batch.targets)]

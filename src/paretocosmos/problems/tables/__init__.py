@@ -16,16 +16,8 @@ from paretocosmos.problems.tables.files import (
     read_table,
     write_chunks,
 )
-from paretocosmos.problems.tables.groups import (
-    Codes,
-    Grouping,
-    GroupUse,
-    check_group_use,
-)
-from paretocosmos.problems.tables.problem import (
-    TabularProblem,
-    label_rows,
-)
+from paretocosmos.problems.tables.groups import Codes, Grouping, GroupUse, check_group_use
+from paretocosmos.problems.tables.problem import TabularProblem, label_rows
 from paretocosmos.problems.tables.public import (
     TableName,
     adult,
@@ -57,5 +49,4 @@ from paretocosmos.problems.tables.targets import (
     build_loss,
     build_objectives,
     compute_shares,
-    find_gap,
 )

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 MARKS = {"", "?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "none", "null", "unknown", "missing"}
 # Text of which this share is numbers is a column of numbers with some mistakes in it.
 NEARLY_ALL = 0.95
-# A number that float32 moves by more than this share of its column's deviation is warned about: a
-# prediction may move as far.
-MAX_ROUNDING = 1e-4
-
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 # `007` is a code: as a number it would lose its zeros.
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
@@ -80,7 +76,10 @@ def parse_dates(series: "pd.Series[Any]") -> ParsedColumn:
     codes, cells = unique_cells(series)
     # with the format fixed: pandas' guess may take the day for the month; and in UTC: a column may
     # mix offsets, which pandas refuses to compare otherwise
-    iso = pd.Series([_to_iso(cell) for cell in cells], dtype=object)
+    # a Timestamp is a date, too
+    texts = [cell.isoformat() if isinstance(cell, datetime.date) else cell for cell in cells]
+    dates_only = [t if isinstance(t, str) and _ISO_DATE.fullmatch(t) else None for t in texts]
+    iso = pd.Series(dates_only, dtype=object)
     if iso.isna().all():  # most text is no dates, and asking pandas takes longer
         return _expand(np.full(len(cells), np.nan), cells, codes)
     dates = pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
@@ -121,12 +120,6 @@ def _to_plain_number(cell: object) -> object:
         return cell if isinstance(cell, Real) else float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
-
-
-def _to_iso(cell: object) -> object:
-    if isinstance(cell, datetime.date):  # a Timestamp is one, too
-        return cell.isoformat()
-    return cell if isinstance(cell, str) and _ISO_DATE.fullmatch(cell) else None
 
 
 def to_days(series: "pd.Series[Any]") -> npt.NDArray[np.float64]:
@@ -290,23 +283,6 @@ def _warn_of_wrong_cells(series: "pd.Series[Any]", parsed: ParsedColumn) -> None
         DataWarning,
         stacklevel=4,
     )
-
-
-def to_float32(name: str, values: npt.NDArray[np.float64], scale: float) -> npt.NDArray[np.float32]:
-    """Convert numbers to float32; those too large for it become its largest, not missing."""
-    largest = float(np.finfo(np.float32).max)
-    single = np.clip(values, -largest, largest).astype(np.float32)
-    with np.errstate(over="ignore"):
-        moved = np.abs(single - values) / scale
-    if (moved > MAX_ROUNDING).any():
-        warnings.warn(
-            f"the column `{name}` has numbers that float32 rounds by up to "
-            f"{np.nanmax(moved):.2g} of their standard deviation: subtract a constant from it "
-            "before training",
-            UserWarning,
-            stacklevel=3,
-        )
-    return single
 
 
 def read_columns(frame: "pd.DataFrame", *, as_they_are: Collection[str]) -> "pd.DataFrame":

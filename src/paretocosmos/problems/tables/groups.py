@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, final, get_args
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, DataWarning, unknown
+from paretocosmos.errors import ConfigurationError, DataError, DataWarning, check_choice
 from paretocosmos.problems.tables.columns import encode_labels, to_numbers
 
 if TYPE_CHECKING:
@@ -32,10 +32,9 @@ itself, or only through what the network learned."""
 GROUP_USES: tuple[GroupUse, ...] = get_args(GroupUse)
 
 
-def check_group_use(use: str) -> None:
-    """Raise for a use of the group that does not exist."""
-    if use not in GROUP_USES:
-        raise unknown("`group`", use, GROUP_USES)
+def check_group_use(use: str) -> GroupUse:
+    """Return a use of the group; raise for one that does not exist."""
+    return check_choice("`group`", use, GROUP_USES)
 
 
 def split_cut(column: str, columns: Sequence[str]) -> tuple[str, str]:
@@ -260,8 +259,7 @@ def pool_small_groups(
         how: what to do with groups of fewer than 30 rows to train on.
         positives: whether a group also needs positive rows in every split.
     """
-    if how not in SMALL_GROUPS:
-        raise unknown("`small_groups`", str(how), SMALL_GROUPS)
+    check_choice("`small_groups`", how, SMALL_GROUPS)
     count = len(grouping.names)
     # by the train rows, from which a gap has to be learned
     sizes = np.bincount(codes[rows["train"]], minlength=count)
@@ -280,7 +278,7 @@ def pool_small_groups(
         raise DataError(
             f"every group needs at least {SMALL} training rows{wanted}, found "
             f'{described}: pool them with `small_groups="pool"`, or make the groups larger'
-        ).with_hint({"small_groups": "pool"})
+        )
     if how == "keep":
         # a group without positives is refused later, where the objective needs some
         if (sizes[small] < SMALL).any():

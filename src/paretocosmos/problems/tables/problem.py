@@ -11,25 +11,28 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError, DataError, DataWarning
-from paretocosmos.objectives import GroupObjective, Objective
-from paretocosmos.problems.base import (
-    InMemoryProblem,
-    Protocol,
-    Wording,
-)
+from paretocosmos.objectives import GroupObjective, Objective, fairness_objective
+from paretocosmos.problems.base import InMemoryProblem, Protocol, Wording
 from paretocosmos.problems.tables.columns import to_frame
-from paretocosmos.problems.tables.groups import Grouping, GroupUse, SmallGroups
+from paretocosmos.problems.tables.groups import (
+    Grouping,
+    GroupUse,
+    SmallGroups,
+    check_group_use,
+    pool_small_groups,
+)
 from paretocosmos.problems.tables.rows import (
     PreparedTable,
     add_group,
+    check_columns,
     check_compared_rows,
-    check_target_columns,
     encode_rows,
     group_targets,
     prepare_table,
 )
 from paretocosmos.problems.tables.table import BASE_SCORE, Table
 from paretocosmos.problems.tables.targets import (
+    COMPARED,
     Answer,
     Task,
     build_gap,
@@ -37,7 +40,6 @@ from paretocosmos.problems.tables.targets import (
     build_objectives,
     build_wording,
     compute_shares,
-    find_gap,
     get_reference,
 )
 from paretocosmos.types import Batch
@@ -225,7 +227,7 @@ class TabularProblem(InMemoryProblem):
         clean, by_rates = protocol == "clean", task == "binary" and len(people) > 0
         if not (clean or by_rates):
             raise ConfigurationError("`protocol` must be clean without two classes and groups")
-        kind = find_gap(Answer(task), fairness) if people else None
+        kind = fairness_objective(fairness, COMPARED[task]) if people else None
         data = prepare_table(
             {"train": frame, "val": val, "test": test},
             target=target,
@@ -274,15 +276,22 @@ def _compare(
         return data, {"label": label}, None, None
     # a group without positives has no rate over them
     positives = compares_rates and "positives" in kind.over
-    grouping, people = data.group(sensitive, label, how=how, positives=positives)
+    grouping = Grouping.fit(data.frame, sensitive)
+    codes = grouping.codes(data.frame)
+    if how is not None:
+        grouping, codes = pool_small_groups(
+            grouping, codes, label, data.rows, how=how, positives=positives
+        )
     gap = build_gap(kind, len(grouping.names))
     if compares_rates:
         # labels for one logit are floats, which index nothing
         classes = label.astype(np.int64)
         # before the training: such a group would make the score of a whole split NaN
-        check_compared_rows(data.rows, classes, people["sensitive"], grouping.names, gap)
-    data = data.with_group(grouping, people["sensitive"], group)
-    return data, {"label": label, **people}, grouping, gap
+        check_compared_rows(data.rows, classes, codes, grouping.names, gap)
+    if check_group_use(group) == "input":
+        data = data._replace(features=grouping.add_to(data.features, codes))
+    targets = {"sensitive": codes, **grouping.codes_by_attribute(data.frame)}
+    return data, {"label": label, **targets}, grouping, gap
 
 
 def _fit_answer(
@@ -359,10 +368,12 @@ def label_rows(
         name: of the new problem.
     """
     frame, target, answer = to_frame(frame), str(about["target"]), Answer.from_about(about)
-    if "answer" not in about:  # two classes and groups, whose record names only the classes
+    if about.get("answer") is None:  # two classes and groups: the record names only the classes
         answer = Answer("binary", (about["negative"], about["positive"]))
-    grouping = Grouping.from_dict(about["grouping"]) if "grouping" in about else None
-    check_target_columns(frame, target, grouping)
+    stored = about.get("grouping")
+    grouping = None if stored is None else Grouping.from_dict(stored)
+    people = [] if grouping is None else [attribute.name for attribute in grouping.attributes]
+    check_columns(frame, {"target column": (target,), "sensitive column": people})
     inputs = add_group(frame, table, grouping)
     targets = {"label": answer.labels(frame[target]), **group_targets(frame, grouping)}
     return TabularProblem(

@@ -315,7 +315,7 @@ def table(
         raise DataError(
             "a table must have several columns, found only "
             f"`{str(frame.columns[0])[:60]}` in `{data}`: name their separator with `separator`"
-        ).with_hint({"separator": None})
+        )
     return TabularProblem.from_frame(
         frame,
         target=target,

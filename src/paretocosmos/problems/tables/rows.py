@@ -11,19 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from paretocosmos.errors import ConfigurationError, DataError, DataWarning, require_extra, unknown
+from paretocosmos.errors import (
+    ConfigurationError,
+    DataError,
+    DataWarning,
+    check_choice,
+    require_extra,
+)
 from paretocosmos.objectives import GroupObjective
 from paretocosmos.problems.base import HELD, SPLITS, Split
 from paretocosmos.problems.tables.columns import holds_text, read_columns, to_frame
-from paretocosmos.problems.tables.groups import (
-    Codes,
-    Grouping,
-    GroupUse,
-    SmallGroups,
-    check_group_use,
-    pool_small_groups,
-    split_cut,
-)
+from paretocosmos.problems.tables.groups import Codes, Grouping, split_cut
 from paretocosmos.problems.tables.table import Table
 from paretocosmos.types import Batch
 
@@ -60,37 +58,6 @@ class PreparedTable(NamedTuple):
     frame: "pd.DataFrame"
     features: "pd.DataFrame"
     rows: dict[str, Codes]
-
-    def group(
-        self,
-        columns: Sequence[str],
-        label: npt.NDArray[np.float32],
-        *,
-        how: SmallGroups | None,
-        positives: bool,
-    ) -> tuple[Grouping, dict[str, Codes]]:
-        """Return the groups, and the targets that say which group a row belongs to.
-
-        Args:
-            columns: the sensitive columns, as `Grouping.fit` takes them.
-            label: every row's, 1 for the positive class.
-            how: what to do with small groups; `None` for nothing.
-            positives: whether a group needs positive rows in every split.
-        """
-        grouping = Grouping.fit(self.frame, columns)
-        codes = grouping.codes(self.frame)
-        if how is not None:
-            grouping, codes = pool_small_groups(
-                grouping, codes, label, self.rows, how=how, positives=positives
-            )
-        return grouping, {"sensitive": codes, **grouping.codes_by_attribute(self.frame)}
-
-    def with_group(self, grouping: Grouping, codes: Codes, use: GroupUse) -> "PreparedTable":
-        """Return the table with the group as a feature, where that is how it is used."""
-        check_group_use(use)
-        if use != "input":
-            return self
-        return self._replace(features=grouping.add_to(self.features, codes))
 
     def encode(
         self,
@@ -143,7 +110,7 @@ def prepare_table(
             raise ConfigurationError(
                 f"`{key}` must be a list of columns, found {columns!r}: [{columns!r}]"
             )
-    _check_columns(
+    check_columns(
         frame,
         {
             "target column": (target,),
@@ -192,12 +159,11 @@ def _stack_frames(
     return pd.concat([frame[columns] for frame in parts.values()], ignore_index=True), sizes
 
 
-def _check_columns(frame: "pd.DataFrame", roles: Mapping[str, Collection[str]]) -> None:
+def check_columns(frame: "pd.DataFrame", roles: Mapping[str, Collection[str]]) -> None:
     """Raise if a column that has a role is not in the table."""
     for role, columns in roles.items():
         for column in columns:
-            if column not in frame.columns:
-                raise unknown(role, column, frame.columns)
+            check_choice(role, column, frame.columns)
 
 
 def _check_target_and_size(
@@ -307,12 +273,6 @@ def drop_identifiers(frame: "pd.DataFrame", *, keep: Collection[str]) -> "pd.Dat
     return frame.drop(columns=list(reasons))
 
 
-def check_target_columns(frame: "pd.DataFrame", target: str, grouping: Grouping | None) -> None:
-    """Raise if the column of the target or one of the groups is missing."""
-    people = [] if grouping is None else [attribute.name for attribute in grouping.attributes]
-    _check_columns(frame, {"target column": (target,), "sensitive column": people})
-
-
 def add_group(frame: "pd.DataFrame", table: Table, grouping: Grouping | None) -> "pd.DataFrame":
     """Return rows with the name of their group, where that is one of the table's columns."""
     if grouping is None or {*table.categorical.get(grouping.title, ())} != {*grouping.names}:
@@ -375,12 +335,12 @@ def check_compared_rows(
         if kind != "all" and count > 2:
             needed = "rows of a class that the others have, too"
         # of two groups, none is left to compare a pool with
-        pooling, hint = ("merge or pool small groups, ", "pool") if len(names) > 2 else ("", None)
+        pooling = 'pool small groups with `small_groups="pool"`, ' if len(names) > 2 else ""
         raise DataError(
             f"`{gap.name}` needs {needed} in every group and split, found none of "
             f"{', '.join(f'`{names[group]}`' for group in empty)} in `{split}` ({len(rows):,} "
             f"rows): {pooling}add rows, draw another split, or compare `demographic_parity`"
-        ).with_hint({"small_groups": hint} if hint else {})
+        )
 
 
 def encode_rows(

@@ -14,7 +14,6 @@ from paretocosmos.problems.tables.columns import (
     encode_labels,
     format_label,
     is_categorical,
-    to_float32,
     to_frame,
     to_numbers,
 )
@@ -30,6 +29,10 @@ BASE_SCORE = "score of base"
 # A text column with more values than this is a name, an address or a row number: one-hot it would
 # be wider than the rest of the table together and say nothing about the next row.
 MAX_CATEGORIES = 1000
+
+# A number that float32 moves by more than this share of its column's deviation is warned about: a
+# prediction may move as far.
+MAX_ROUNDING = 1e-4
 
 # Rows that become features at once: a block of them stays in the processor's cache.
 CHUNK = 8192
@@ -299,10 +302,21 @@ class Table:
                [nan,  0.]], dtype=float32)
         """
         numbers = self._read_numbers(frame)
-        out = np.empty(numbers.shape, dtype=np.float32)
-        for index, name in enumerate(self.numeric):
-            out[:, index] = to_float32(name, numbers[:, index], self.scale[index])
-        out[:, len(self.numeric) :] = numbers[:, len(self.numeric) :]
+        largest = float(np.finfo(np.float32).max)
+        # those too large for float32 become its largest, not missing
+        out = np.clip(numbers, -largest, largest).astype(np.float32)
+        count = len(self.numeric)
+        with np.errstate(over="ignore"):
+            moved = np.abs(out - numbers)[:, :count] / self.scale[:count]
+        most_moved = np.nan_to_num(moved).max(axis=0, initial=0)
+        for name, most in zip(self.numeric, most_moved, strict=True):
+            if most > MAX_ROUNDING:
+                warnings.warn(
+                    f"the column `{name}` has numbers that float32 rounds by up to {most:.2g} of "
+                    "their standard deviation: subtract a constant from it before training",
+                    UserWarning,
+                    stacklevel=2,
+                )
         return out
 
     def agrees_with(self, other: "Table | None") -> bool:

@@ -32,7 +32,6 @@ from paretocosmos.objectives import (
     accuracy,
     balanced_accuracy,
     calibration_error,
-    fairness_objective,
     fairness_objectives,
     largest_share,
     logits_of,
@@ -53,6 +52,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Task = Literal["binary", "classes", "number"]
+COMPARED: dict[Task, Literal["classes", "numbers"]] = {
+    "binary": "classes",
+    "classes": "classes",
+    "number": "numbers",
+}
+"""What is compared between groups, by the task."""
 DECISION = "decision"
 """The name in files of the predicted class, numbered from 0, beside its probabilities."""
 
@@ -221,7 +226,7 @@ def _find_positive(series: "pd.Series[Any]", classes: list[str]) -> str:
     raise ConfigurationError(
         f"the target `{series.name}` has the classes `{classes[0]}` and `{classes[1]}`, but it is "
         "not clear which one is positive: name it with `positive`"
-    ).with_hint({"positive": None})
+    )
 
 
 def build_loss(answer: Answer, *, power: int = 2, head: str | None = None) -> Objective:
@@ -236,21 +241,6 @@ def build_loss(answer: Answer, *, power: int = 2, head: str | None = None) -> Ob
     if answer.task == "number":
         kind = MeanSquaredError if power == 2 else MeanAbsoluteError
     return kind() if head is None else kind(name=head, output=head, target=head)
-
-
-def find_gap(
-    answer: Answer, fairness: str | type[GroupObjective] | None, setting: str = "fairness objective"
-) -> type[GroupObjective]:
-    """Return the objective that compares groups; the usual one of the task if `None`.
-
-    Args:
-        answer: what is predicted.
-        fairness: its name or class.
-        setting: the name of the setting in an error message.
-    """
-    if answer.task == "number":
-        return fairness_objective(fairness or "error_gap", "numbers", setting=setting)
-    return fairness_objective(fairness or "tpr_gap", "classes", setting=setting)
 
 
 def build_gap(kind: type[GroupObjective], groups: int, power: int = 2) -> GroupObjective:

@@ -274,7 +274,7 @@ class Streamed:
             "the training data could not be read in the background "
             f"({type(slot).__name__}: {one_line(slot)}); check that its files still exist and "
             "are intact, and continue with resume=True"
-        ).with_hint({"resume": True}) from slot
+        ) from slot
 
 
 class _Slot:

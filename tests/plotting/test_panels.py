@@ -1,8 +1,6 @@
 """Sheets of panels: their rows, what panels share, and that nothing is lost or cut."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -157,25 +155,6 @@ def test_a_long_title_is_whole_and_on_the_sheet(kind: str, count: int) -> None:
         assert axes.get_window_extent().height == pytest.approx(height, rel=0.02)
 
 
-def test_a_panel_alone_is_large_and_a_long_title_takes_two_lines() -> None:
-    width, height = SHEETS["fronts"](["one"]).get_size_inches()
-    assert width > max(5, height)
-    long = "Fashion+MNIST, paper, COSMOS, penalty 0.1, batch size 64"
-    figure = SHEETS["fronts"](["a", "b", long])
-    first, *_, last = figure.axes
-    # a line breaks after a comma
-    assert last.get_title(loc="left") == long.replace(" penalty", "\npenalty")
-    assert last.get_window_extent().width > 0.98 * first.get_window_extent().width
-
-
-def test_the_legend_never_leaves_the_figure() -> None:
-    many = {f"a method of some length {n}": make_curve(0.01 * n) for n in range(12)}
-    figure = fronts_figure({"one": many})
-    figure.draw_without_rendering()
-    assert figure.legends[0].get_window_extent().x1 <= figure.bbox.x1
-    assert len(read_legend(figure)) == 13  # and the dominated points
-
-
 def test_points_that_are_not_finite_are_left_out() -> None:
     figure = fronts_figure({"one": {"a": make_curve(), "b": LOST}, "two": {"b": LOST}})
     assert read_titles(figure) == ["one"]
@@ -189,11 +168,3 @@ def test_a_panel_is_for_two_objectives() -> None:
     three = make_front(np.eye(3))
     with pytest.raises(ConfigurationError, match="two objectives, found loss, gap, third"):
         fronts_figure({"one": {"a": three}})
-
-
-def test_names_are_shown_as_they_are() -> None:
-    odd: Any = replace(make_curve(), names=("a$b$", "\N{BEAR FACE}"))
-    figure = fronts_figure({"x^2_$y$ \N{BEAR FACE}": {"_m": odd}})
-    assert read_titles(figure) == ["x^2_$y$ □"]
-    assert figure.axes[0].get_xlabel().startswith("a$b$")
-    assert read_legend(figure)[0] == " _m"

@@ -95,12 +95,3 @@ def test_names_the_font_cannot_write_are_drawn_quietly(tmp_path: Path, objective
     with warnings.catch_warnings():  # nor later, when no style holds
         warnings.simplefilter("error")
         figure.savefig(tmp_path / "theirs.png")
-
-
-def test_a_dollar_is_no_formula_and_a_long_name_is_cut(tmp_path: Path) -> None:
-    here = front(r"$\frac{ a$", "loss " * 40)
-    figure = front_figure([here], title="$^$")
-    figure.savefig(tmp_path / "front.png")  # a formula would fail here
-    assert figure.get_suptitle() == "$^$"
-    assert figure.axes[0].get_xlabel().startswith(r"$\frac{ a$")
-    assert len(figure.axes[0].get_ylabel()) < 70

@@ -62,13 +62,6 @@ def test_a_preference_for_each_row(server: Any, run: Run, rows: list[Row]) -> No
     assert said["probabilities"] != known(run, rows[:90], [0.5, 0.5])
 
 
-def test_few_preferences_for_many_rows(server: Any, run: Run, rows: list[Row]) -> None:
-    rays = [[0.9, 0.1], [0.2, 0.8]] * 50
-    said = server.ask("/predict", {"inputs": rows[:100], "preference": rays}).json
-    for at in range(2):
-        assert said["probabilities"][at::2] == known(run, rows[:100][at::2], rays[at])
-
-
 def test_one_row_as_an_object(server: Any, run: Run, rows: list[Row]) -> None:
     row = rows[0] | {"rich": True, "anything": [1]}  # what is no feature is ignored
     said = server.ask("/predict", {"inputs": row, "preference": [[1, 0]]}).json

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import os
+import runpy
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # else scikit-learn asks the machine how ma
 
 
 EXTRAS = Path(__file__).with_name("extras")
+ROOT = EXTRAS.parents[1]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -136,6 +138,20 @@ def thing_in() -> Callable[[str, str], Any]:
         return thing
 
     return check
+
+
+@pytest.fixture
+def shown_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str], str]:
+    """What a script of `examples/` prints in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(name: str) -> str:
+        runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
 
 
 @pytest.fixture(scope="session")

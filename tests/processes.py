@@ -5,6 +5,7 @@ And Python code in a process that nothing else shares.
 
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ import torch
 
 from paretocosmos.__main__ import main
 
-__all__ = ["PATIENCE", "Started", "run_python", "start"]
+__all__ = ["PATIENCE", "Started", "find_port", "run_example", "run_python", "start", "start_rank"]
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 600.0
@@ -57,6 +58,20 @@ def start(*arguments: str, folder: Path, environment: Mapping[str, str] | None =
     return Started(process, log)
 
 
+def find_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def start_rank(rank: int, port: int, folder: Path, *arguments: str) -> Started:
+    """Start one of two processes that train together."""
+    told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
+    environment = {name: str(value) for name, value in told.items()} | {"MASTER_ADDR": "127.0.0.1"}
+    return start("train", *arguments, "--device", "cpu", folder=folder, environment=environment)
+
+
 def _become(
     arguments: tuple[str, ...], folder: Path, environment: dict[str, str], log: Path
 ) -> None:
@@ -82,4 +97,14 @@ def run_python(code: str, *arguments: str | Path) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def run_example(name: str, folder: Path) -> str:
+    """Run a script of `examples/` in a folder, and return what it prints."""
+    command = [sys.executable, "-W", "ignore", str(ROOT / "examples" / name)]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+    assert done.returncode == 0, done.stderr
     return done.stdout

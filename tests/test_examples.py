@@ -2,7 +2,6 @@
 
 import math
 import re
-import runpy
 import statistics
 import warnings
 from collections.abc import Callable
@@ -19,20 +18,6 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
 Shown = Callable[[str], str]
-
-
-@pytest.fixture
-def shown_by(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Shown:
-    """What a script prints in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(name: str) -> str:
-        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
-        return capsys.readouterr().out
-
-    return run
 
 
 def _learns_every_quantile(shown: str) -> None:

@@ -1,7 +1,6 @@
 """Code from outside at full speed, where it promises to decide nothing in Python and keeps that."""
 
 import ctypes
-import dataclasses
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -157,78 +156,79 @@ def test_an_estimator_takes_a_gap_of_ones_own() -> None:
 # ---------------------------------------------------------------- promises that are not kept
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Reads(SmoothTchebycheff):
+class Deciding(SmoothTchebycheff):
+    """Weighs by the rays, times a number that it decides on in Python."""
+
+    traceable = True
+
+    def weights(
+        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
+    ) -> tuple[Tensor, State]:
+        return rays * self.factor(losses, rays), state
+
+    def factor(self, losses: Tensor, rays: Tensor) -> float:
+        raise NotImplementedError
+
+
+class Reads(Deciding):
     """Decides by values that it reads."""
 
     traceable = True
 
-    def weights(
-        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
-    ) -> tuple[Tensor, State]:
+    def factor(self, losses: Tensor, rays: Tensor) -> float:
         worst = max(max(row) for row in losses.reshape(-1, losses.shape[-1]).tolist())
-        return rays * (2.0 if worst > 0.5 else 1.0), state
+        return 2.0 if worst > 0.5 else 1.0
 
 
-class Asks(SmoothTchebycheff):
+class Asks(Deciding):
     """Decides by a value that it asks for, of all seeds together."""
 
     traceable = True
 
-    def weights(
-        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
-    ) -> tuple[Tensor, State]:
-        return rays * (2.0 if losses.max() > 0.5 else 1.0), state
+    def factor(self, losses: Tensor, rays: Tensor) -> float:
+        return 2.0 if losses.max() > 0.5 else 1.0
 
 
-class Counts(SmoothTchebycheff):
+class Counts(Deciding):
     """Decides by the number of the step."""
 
     traceable = True
 
-    def weights(
-        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
-    ) -> tuple[Tensor, State]:
+    def factor(self, losses: Tensor, rays: Tensor) -> float:
         vars(self)["steps"] = vars(self).get("steps", 0) + 1
-        return rays * (1.0 if self.steps < 5 else 2.0), state  # type: ignore[attr-defined]
+        return 1.0 if self.steps < 5 else 2.0  # type: ignore[attr-defined]
 
 
-class Anneals(SmoothTchebycheff):
+class Anneals(Deciding):
     """Decides by a number that it hides elsewhere."""
 
     traceable = True
     heat: list[float] = [1.0]  # noqa: RUF012, that is the mistake
 
-    def weights(
-        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
-    ) -> tuple[Tensor, State]:
+    def factor(self, losses: Tensor, rays: Tensor) -> float:
         self.heat[0] *= 0.9
-        return rays * self.heat[0], state
+        return self.heat[0]
 
 
-class Selects(SmoothTchebycheff):
+class Selects(Deciding):
     """Decides by how many entries a selection has."""
 
     traceable = True
 
-    def weights(
-        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
-    ) -> tuple[Tensor, State]:
+    def factor(self, losses: Tensor, rays: Tensor) -> float:
         first = rays[..., 0].flatten()
-        return rays * (1.0 + len(first[first > 0.5])), state
+        return 1.0 + len(first[first > 0.5])
 
 
-class Peeks(SmoothTchebycheff):
+class Peeks(Deciding):
     """Decides by a value that it reads where nobody looks."""
 
     traceable = True
 
-    def weights(
-        self, losses: Tensor, rays: Tensor, gram: Gram, state: State
-    ) -> tuple[Tensor, State]:
+    def factor(self, losses: Tensor, rays: Tensor) -> float:
         first = rays[..., 0].contiguous()
         value = ctypes.c_float.from_address(first.data_ptr()).value
-        return rays * (2.0 if value > 0.5 else 1.0), state
+        return 2.0 if value > 0.5 else 1.0
 
 
 @pytest.mark.parametrize(

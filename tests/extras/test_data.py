@@ -34,20 +34,6 @@ def test_the_blocks_of_the_how_to_run(
 Shown = Callable[[str], str]
 
 
-@pytest.fixture
-def shown_by(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Shown:
-    """What an example prints, run in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(example: str) -> str:
-        runpy.run_path(str(ROOT / "examples" / example), run_name="__main__")
-        return capsys.readouterr().out
-
-    return run
-
-
 def _columns(shown: str, pattern: str) -> list[tuple[float, ...]]:
     """The numbers in the groups of a pattern, group by group."""
     rows = re.findall(pattern, shown)

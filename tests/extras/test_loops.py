@@ -2,27 +2,17 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import run_example
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-def _run(name: str, folder: Path) -> str:
-    command = [sys.executable, "-W", "ignore", str(EXAMPLES / name)]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def test_lightning_learns_every_quantile(tmp_path: Path) -> None:
     pytest.importorskip("lightning", reason="pip install --group extras")
-    shown = _run("lightning_loop.py", tmp_path)
+    shown = run_example("lightning_loop.py", tmp_path)
     pairs = re.findall(r"matters ([\d.]+): enough in (\d+)%", shown)
     assert len(pairs) == 3
     for weight, share in pairs:
@@ -32,7 +22,7 @@ def test_lightning_learns_every_quantile(tmp_path: Path) -> None:
 
 def test_the_trainer_learns_both_opinions(tmp_path: Path) -> None:
     pytest.importorskip("accelerate", reason="pip install --group extras")
-    shown = _run("hf_trainer.py", tmp_path)
+    shown = run_example("hf_trainer.py", tmp_path)
     rows = re.findall(r"matters ([\d.]+): strict's loss ([\d.]+), lenient's loss ([\d.]+)", shown)
     strict, lenient = ([float(row[at]) for row in rows] for at in (1, 2))
     assert strict == sorted(strict)
@@ -47,7 +37,7 @@ def test_the_trainer_learns_both_opinions(tmp_path: Path) -> None:
 
 def test_torchjd_finds_the_known_front_both_ways(tmp_path: Path) -> None:
     pytest.importorskip("torchjd", reason="pip install --group dev")
-    shown = _run("torchjd_loop.py", tmp_path)
+    shown = run_example("torchjd_loop.py", tmp_path)
     found = re.findall(r"matters ([\d.]+): losses ([\d.]+) and ([\d.]+)", shown)
     assert len(found) == 6
     for weight, high, low in (map(float, row) for row in found):
@@ -56,7 +46,7 @@ def test_torchjd_finds_the_known_front_both_ways(tmp_path: Path) -> None:
 
 
 def test_fronts_of_a_language_model_stay_below_a_gigabyte() -> None:
-    ways = json.loads((EXAMPLES.parent / "results" / "streaming.json").read_text())["ways"]
+    ways = json.loads((RESULTS / "streaming.json").read_text())["ways"]
     for found in ways.values():
         few, many = (found[count]["gb_peak"] for count in ("1000", "10000"))
         assert max(few, many) < 1
@@ -65,7 +55,7 @@ def test_fronts_of_a_language_model_stay_below_a_gigabyte() -> None:
 
 def test_one_language_model_trades_code_for_prose(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="pip install --group extras")
-    shown = _run("language_model.py", tmp_path)
+    shown = run_example("language_model.py", tmp_path)
     rows = re.findall(r"matters [\d.]+: perplexity ([\d.]+), prose ([\d.]+)", shown)
     code, prose = ([float(row[at]) for row in rows] for at in (0, 1))
     assert len(code) == 3

@@ -6,28 +6,14 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.processes import PATIENCE, Started, start
+from tests.processes import PATIENCE, Started, find_port, start_rank
 
 from paretocosmos.runs import list_checkpoints
 
 pytestmark = pytest.mark.system
 
-GIVEN = ("train", "toy_convex", "--epochs", "100000", "--out", "run", "--set", "rays=3")
+GIVEN = ("toy_convex", "--epochs", "100000", "--out", "run", "--set", "rays=3")
 AT_MOST = 300.0  # seconds to the end: without an answer, torch waits for half an hour
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-def _start(rank: int, port: int, folder: Path) -> Started:
-    given = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
-    environment = {name: str(value) for name, value in given.items()}
-    environment["MASTER_ADDR"] = "127.0.0.1"
-    return start(*GIVEN, "--device", "cpu", folder=folder, environment=environment)
 
 
 def _is_ended_by(number: int, process: Started) -> None:
@@ -38,8 +24,9 @@ def _is_ended_by(number: int, process: Started) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_in_the_middle_of_a_training(tmp_path: Path, port: int, number: int) -> None:
-    first, second = (_start(rank, port, tmp_path) for rank in (0, 1))
+def test_in_the_middle_of_a_training(tmp_path: Path, number: int) -> None:
+    port = find_port()
+    first, second = (start_rank(rank, port, tmp_path, *GIVEN) for rank in (0, 1))
     try:
         deadline = time.monotonic() + PATIENCE
         while next(iter(list_checkpoints(tmp_path / "run")), 0) < 2:
@@ -53,8 +40,9 @@ def test_in_the_middle_of_a_training(tmp_path: Path, port: int, number: int) -> 
         second.send_signal(signal.SIGKILL)
 
 
-def test_before_the_others_have_begun(tmp_path: Path, port: int) -> None:
-    first = _start(0, port, tmp_path)
+def test_before_the_others_have_begun(tmp_path: Path) -> None:
+    port = find_port()
+    first = start_rank(0, port, tmp_path, *GIVEN)
     try:
         deadline = time.monotonic() + PATIENCE
         while not _listens(port):

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.processes import PATIENCE, Started, start
+from tests.processes import PATIENCE, Started, find_port, start, start_rank
 from tests.runtime.distributed.cases import CASES, DIGITS, SETTINGS, loaded, table, train
 
 from paretocosmos import fit
@@ -25,6 +24,7 @@ from paretocosmos.runtime.distributed import Processes
 from paretocosmos.training.progress import Progress
 
 ROOT = Path(__file__).parents[3]
+Begin = Callable[[Callable[[int], tuple[str, ...]]], list[Started]]
 NEAR = 1e-9  # in float64: sums in another order
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 
@@ -163,18 +163,19 @@ def test_rays_agree_or_differ() -> None:
 # ---------------------------------------------------------------- what ends them
 
 
-def _start(rank: int, port: int, folder: Path, *arguments: str) -> Started:
-    told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
-    environment = {name: str(value) for name, value in told.items()} | {"MASTER_ADDR": "127.0.0.1"}
-    given = ("train", *arguments, "--device", "cpu")
-    return start(*given, folder=folder, environment=environment)
-
-
 @pytest.fixture
-def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+def begin(tmp_path: Path) -> Begin:
+    """Start two processes that are to train together, with arguments for each rank."""
+    port = find_port()
+    return lambda of: [start_rank(rank, port, tmp_path, *of(rank)) for rank in (0, 1)]
+
+
+def _refused(both: list[Started]) -> str:
+    """What the first of two processes says, where both refuse and the other says nothing."""
+    (code, said), (other_code, other_said) = (one.ended() for one in both)
+    assert (code, other_code) == (2, 2)
+    assert "error:" not in other_said  # torch may warn of a name that no server knows
+    return said
 
 
 def _until(condition: Callable[[], Any]) -> None:
@@ -189,9 +190,11 @@ def _epoch(folder: Path) -> int:
 
 
 @pytest.mark.system
-def test_a_lost_process_ends_the_others_with_a_usable_checkpoint(tmp_path: Path, port: int) -> None:
+def test_a_lost_process_ends_the_others_with_a_usable_checkpoint(
+    tmp_path: Path, begin: Begin
+) -> None:
     given = ("toy_convex", "--epochs", "100000", "--out", "run", "--set", "rays=3")
-    first, second = (_start(rank, port, tmp_path, *given) for rank in (0, 1))
+    first, second = begin(lambda _: given)
     try:
         _until(lambda: _epoch(tmp_path / "run") >= 2)
     finally:
@@ -218,54 +221,56 @@ def test_a_process_told_to_end_says_how_to_go_on(tmp_path: Path) -> None:
     assert "continue with --out run --resume" in said
 
 
+TABLE = ("--target", "paid", "--sensitive", "sex", "--epochs", "1", "--out", "run")
+TOY = ("toy_convex", "--epochs", "1", "--out", "run")
+
+
 @pytest.mark.system
-def test_processes_that_disagree_about_data(tmp_path: Path, port: int) -> None:
+def test_processes_that_disagree_about_data(tmp_path: Path, begin: Begin) -> None:
     for rank in (0, 1):
         rows = [f"{at % 7},{at % 2},{at % 3 % 2}" for at in range(100 + rank)]
         (tmp_path / f"{rank}.csv").write_text("a,sex,paid\n" + "\n".join(rows) + "\n")
-    given = ("--target", "paid", "--sensitive", "sex", "--epochs", "1", "--out", "run")
-    both = [_start(rank, port, tmp_path, f"{rank}.csv", *given) for rank in (0, 1)]
-    (code, said), (other_code, other_said) = (one.ended() for one in both)
-    assert (code, other_code) == (2, 2)
+    said = _refused(begin(lambda rank: (f"{rank}.csv", *TABLE)))
     assert "have the same data" in said
     assert "same command" in said
-    assert "error:" not in other_said  # torch may warn of a name that no server knows
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.system
-def test_processes_that_disagree_about_settings(tmp_path: Path, port: int) -> None:
-    given = ("toy_convex", "--method", "cosmos", "--epochs", "1", "--out", "run")
-    both = [_start(rank, port, tmp_path, *given, "--penalty", f"0.{rank + 1}") for rank in (0, 1)]
-    (code, said), (other_code, other_said) = (one.ended() for one in both)
-    assert (code, other_code) == (2, 2)
-    assert "`method.settings.penalty`, found 0.1" in said
-    assert "error:" not in other_said  # torch may warn of a name that no server knows
-
-
-@pytest.mark.system
-def test_one_process_that_cannot_begin_ends_all(tmp_path: Path, port: int) -> None:
+def test_one_process_that_cannot_begin_ends_all(tmp_path: Path, begin: Begin) -> None:
     (tmp_path / "0.csv").write_text("a,sex,paid\n" + "1,0,1\n2,1,0\n3,1,1\n4,0,0\n" * 25)
-    given = ("--target", "paid", "--sensitive", "sex", "--epochs", "1", "--out", "run")
-    both = [_start(rank, port, tmp_path, f"{rank}.csv", *given) for rank in (0, 1)]
-    (code, said), (other_code, other_said) = (one.ended() for one in both)
-    assert (code, other_code) == (2, 2)
+    said = _refused(begin(lambda rank: (f"{rank}.csv", *TABLE)))
     assert "process 1 of 2: " in said
     assert "1.csv" in said
-    assert "error:" not in other_said  # torch may warn of a name that no server knows
 
 
 @pytest.mark.system
-def test_batch_statistics_of_a_single_sample_are_refused(tmp_path: Path, port: int) -> None:
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("--method", "cosmos", "--penalty"), "`method.settings.penalty`, found 0.1"),
+        (("--engine", "foo"), "unknown engine `foo`"),
+        (("--set", "rays_per_batch=5", "--set", "batch_size=100"), "use rays_per_batch=2"),
+    ],
+    ids=["disagree", "all refuse", "groups"],
+)
+def test_what_two_processes_refuse_is_said_once(
+    given: tuple[str, ...], says: str, begin: Begin
+) -> None:
+    def of(rank: int) -> tuple[str, ...]:
+        return (*TOY, *given, *[f"0.{rank + 1}"][: given[-1] == "--penalty"])
+
+    assert _refused(begin(of)).count(says) == 1
+
+
+@pytest.mark.system
+def test_batch_statistics_of_a_single_sample_are_refused(begin: Begin) -> None:
     """A last batch of three leaves the second process one."""
-    given = ("tests.runtime.distributed.cases:table", "--epochs", "1", "--out", "run")
+    given = ("tests.runtime.distributed.cases:table", *TOY[1:])
     network = ("--backbone", "tests.runtime.distributed.cases:normed", "--set", "batch_size=26")
-    both = [_start(rank, port, tmp_path, *given, *network) for rank in (0, 1)]
-    (code, said), (other_code, other_said) = (one.ended() for one in both)
-    assert (code, other_code) == (2, 2)
+    said = _refused(begin(lambda _: (*given, *network)))
     assert "several values per channel" in said
     assert "`batch_size`" in said
-    assert "error:" not in other_said  # torch may warn of a name that no server knows
 
 
 @pytest.mark.parametrize("rank", ["1", "x"])
@@ -278,26 +283,6 @@ def test_a_rank_without_others_is_nobodys(
         main()
     assert ended.value.code == 0
     assert json.loads(capsys.readouterr().out)
-
-
-@pytest.mark.system
-def test_what_all_refuse_is_said_once(tmp_path: Path, port: int) -> None:
-    given = ("toy_convex", "--epochs", "1", "--out", "run", "--engine", "foo")
-    both = [_start(rank, port, tmp_path, *given) for rank in (0, 1)]
-    (code, said), (other_code, other_said) = (one.ended() for one in both)
-    assert (code, other_code) == (2, 2)
-    assert said.count("unknown engine `foo`") == 1
-    assert "error:" not in other_said  # torch may warn of a name that no server knows
-
-
-@pytest.mark.system
-def test_groups_that_cannot_be_shared(tmp_path: Path, port: int) -> None:
-    given = ("toy_convex", "--epochs", "1", "--out", "run", "--set", "rays_per_batch=5")
-    both = [_start(rank, port, tmp_path, *given, "--set", "batch_size=100") for rank in (0, 1)]
-    (code, said), (other_code, other_said) = (one.ended() for one in both)
-    assert (code, other_code) == (2, 2)
-    assert "rays_per_batch=2" in said
-    assert "error:" not in other_said  # torch may warn of a name that no server knows
 
 
 @pytest.mark.system

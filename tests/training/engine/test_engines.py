@@ -187,6 +187,17 @@ def _made(engine: str, model: nn.Module, work: TrainState) -> Engine:
     return CudaGraphEngine(work)
 
 
+def _check_epochs(engine: Engine, work: TrainState, other: TrainState) -> None:
+    """Two epochs are those of an engine that prepared nothing."""
+    states = []
+    for own, runs in ((work, engine), (other, EagerEngine(other))):
+        torch.manual_seed(7)
+        losses = [runs.epoch(*_drawn(own, epoch)) for epoch in range(2)]
+        states.append([*losses, *_everything(own)])
+    for one, two in zip(*states, strict=True):
+        assert torch.equal(one, two)
+
+
 FEEDS = pytest.mark.parametrize("feed", [InMemory, _streamed], ids=["resident", "streamed"])
 
 
@@ -209,15 +220,7 @@ def test_preparing_trains_nothing(
         assert torch.equal(one, two)
     recorded = engine != "eager" and make is _plain  # batch norm changes its buffers
     assert (prepared.failure is None) == (engine in ("eager", "captured") or recorded)
-
-    # and two epochs afterwards are those of an engine that prepared nothing
-    torch.manual_seed(7)
-    found = [prepared.epoch(*_drawn(work, epoch)) for epoch in range(2)]
-    after = _everything(work)
-    torch.manual_seed(7)
-    expected = [EagerEngine(other).epoch(*_drawn(other, epoch)) for epoch in range(2)]
-    for one, two in zip([*found, *after], [*expected, *_everything(other)], strict=True):
-        assert torch.equal(one, two)
+    _check_epochs(prepared, work, other)
 
 
 # ---------------------------------------------------------------- cutting an epoch for graphs
@@ -318,13 +321,7 @@ def test_what_cannot_be_captured_goes_on_step_by_step(
     says = "(RuntimeError: operation not permitted when stream is capturing)"
     assert engine.failure == f"the step cannot be captured {says}"
     assert engine.name == ("traced" if make is _plain else "eager")
-    torch.manual_seed(7)
-    found = [engine.epoch(*_drawn(work, epoch)) for epoch in range(2)]
-    after = _everything(work)
-    torch.manual_seed(7)
-    expected = [EagerEngine(other).epoch(*_drawn(other, epoch)) for epoch in range(2)]
-    for one, two in zip([*found, *after], [*expected, *_everything(other)], strict=True):
-        assert torch.equal(one, two)
+    _check_epochs(engine, work, other)
 
 
 def test_a_gpu_that_is_full_is_no_reason_to_go_on(no_cuda: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn import grad as nn_grad
 
 from paretocosmos.nn import kernels
-from paretocosmos.nn.kernels import conv_pool_ops, fused, ray_maps_ops
+from paretocosmos.nn.kernels import conv_pool_ops, ray_maps_ops
 from paretocosmos.nn.kernels.conv_pool_ops import Sizes, Tile
 from paretocosmos.runs.provenance import get_provenance
 
@@ -288,7 +288,7 @@ def whole(precision: kernels.Precision) -> list[dict[str, Any]]:
     by_kernel = functools.partial(kernels.conv_pool, precision=precision)
     rows = []
     for seeds in (1, 5):
-        for name, block_of in (("fused", by_kernel), ("library", fused._compute_with_torch)):
+        for name, block_of in (("fused", by_kernel), ("library", kernels._compute_with_torch)):
             for what, thing in lenet(seeds, block_of).items():
                 us = attempt(f"{name} {what}", functools.partial(microseconds, thing, 5))
                 rows.append({"how": name, "what": what, "seeds": seeds, "us": us})

@@ -179,7 +179,7 @@ class EpochEnd:
             return []
         with ExitStack() as averaged:
             for stack in self._stacks:
-                averaged.enter_context(stack.averaged())
+                averaged.enter_context(stack.state.optimizer.averaged())
             with status("validating"):
                 return [seed_run.validate(self.val)]
 

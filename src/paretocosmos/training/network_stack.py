@@ -1,7 +1,6 @@
 """Network stacks: one network or several that train as one, and the engine that runs them."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import torch
@@ -54,10 +53,6 @@ class NetworkStack:
     def prepare(self, draws: Sequence[tuple[Tensor, Tensor]], device: torch.device) -> None:
         """Trace, compile or capture what an epoch needs, without training."""
         self.engine.prepare(*self._join(draws, device))
-
-    def averaged(self) -> AbstractContextManager[None]:
-        """Give the networks their averaged weights inside, if weights are averaged."""
-        return self.state.optimizer.averaged()
 
     def begin(self, method: Method, epoch: int) -> None:
         """Tell the method that an epoch begins."""

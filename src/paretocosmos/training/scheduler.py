@@ -27,7 +27,6 @@ import torch
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.io.files import one_line
 from paretocosmos.io.schema import MOST_WORKERS
-from paretocosmos.training.cluster import import_ray, run_on_ray
 from paretocosmos.training.progress import Progress, ProgressCallback
 from paretocosmos.training.tasks import (
     POLL,
@@ -36,6 +35,8 @@ from paretocosmos.training.tasks import (
     Notify,
     Outcome,
     Task,
+    import_ray,
+    run_on_ray,
     run_task,
 )
 

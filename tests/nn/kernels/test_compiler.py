@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from paretocosmos.errors import EngineWarning
-from paretocosmos.nn.kernels import fused
+from paretocosmos.nn import kernels
 
 
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.delenv("CC", raising=False)
-    fused.has_c_compiler.cache_clear()
+    kernels.has_c_compiler.cache_clear()
 
 
 def test_without_a_compiler_the_library_goes_on_and_it_is_said_once(
@@ -24,26 +24,26 @@ def test_without_a_compiler_the_library_goes_on_and_it_is_said_once(
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.warns(EngineWarning, match="need a C compiler, found none"):
-        assert not fused.runs_on("cuda")
-    assert not fused.runs_on("cuda")  # a second warning would be an error here
-    fused.has_c_compiler.cache_clear()
+        assert not kernels.runs_on("cuda")
+    assert not kernels.runs_on("cuda")  # a second warning would be an error here
+    kernels.has_c_compiler.cache_clear()
     monkeypatch.setenv("CC", "my-compiler")
-    assert fused.runs_on("cuda")
-    assert not fused.runs_on("cpu")
+    assert kernels.runs_on("cuda")
+    assert not kernels.runs_on("cpu")
 
 
 def test_without_triton_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert not fused.runs_on("cuda")
+    assert not kernels.runs_on("cuda")
 
 
 def test_a_compiler_from_outside_gets_the_library_s_operations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fused, "runs_on", lambda device: True)
+    monkeypatch.setattr(kernels, "runs_on", lambda device: True)
 
     def which(x: Tensor) -> Tensor:
-        return x + 1 if fused.supports_tensors(x) else x - 1
+        return x + 1 if kernels.supports_tensors(x) else x - 1
 
     compiled = torch.compile(which, backend="eager", fullgraph=True)
     assert which(torch.zeros(2)).tolist() == [1, 1]

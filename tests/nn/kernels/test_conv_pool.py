@@ -24,7 +24,8 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.errors import ConfigurationError
-from paretocosmos.nn.kernels import can_fuse_conv_pool, conv_pool, fused
+from paretocosmos.nn import kernels
+from paretocosmos.nn.kernels import can_fuse_conv_pool, conv_pool
 
 # B, C, O, H, W, K, G (0: no term); seeds are added where they matter
 SHAPES = [
@@ -67,7 +68,7 @@ def draw(
 
 
 def test_without_triton_the_library_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused, "runs_on", lambda device: False)
+    monkeypatch.setattr(kernels, "runs_on", lambda device: False)
     inputs = draw((6, 2, 5, 11, 12, 4, 2))
     assert not can_fuse_conv_pool(*inputs)  # type: ignore[arg-type]
     compare(conv_pool, conv_pool_reference, inputs)
@@ -103,7 +104,7 @@ def test_refuses_shapes_the_kernels_do_not_take(
     weight: tuple[int, ...],
     bias: tuple[int, ...],
 ) -> None:
-    monkeypatch.setattr(fused, "runs_on", lambda device: True)
+    monkeypatch.setattr(kernels, "runs_on", lambda device: True)
     assert not can_fuse_conv_pool(torch.ones(x), torch.ones(weight), torch.ones(bias))
     assert can_fuse_conv_pool(torch.ones(4, 1, 8, 8), torch.ones(3, 1, 5, 5), torch.ones(3))
     half = torch.ones(4, 1, 8, 8).half()

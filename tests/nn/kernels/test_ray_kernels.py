@@ -20,7 +20,8 @@ from tests.nn.kernels.oracle import (
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from paretocosmos.nn.kernels import can_fuse_map_term, can_fuse_ray_maps, fused, map_term, ray_maps
+from paretocosmos.nn import kernels
+from paretocosmos.nn.kernels import can_fuse_map_term, can_fuse_ray_maps, map_term, ray_maps
 from paretocosmos.nn.kernels.ray_maps_ops import count_most_pixels
 
 # G, J, h, w, O, K, H, W
@@ -80,7 +81,7 @@ def net_of(g: int, j: int, *first: int) -> list[Tensor]:
 
 
 def test_without_triton_the_library_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused, "runs_on", lambda device: False)
+    monkeypatch.setattr(kernels, "runs_on", lambda device: False)
     inputs = rays_of(4, 3)
     assert not can_fuse_ray_maps(*inputs)
     compare(ray_maps, maps_reference, inputs)
@@ -98,7 +99,7 @@ def test_triton_may_be_missing_and_nothing_minds(monkeypatch: pytest.MonkeyPatch
 
 
 def test_refuses_what_the_kernels_do_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused, "runs_on", lambda device: True)
+    monkeypatch.setattr(kernels, "runs_on", lambda device: True)
     one = torch.ones
     first, second = one(2, 2, 4, 4), one(2, 2, 6, 6)
     assert can_fuse_ray_maps(one(1, 2), first, second)

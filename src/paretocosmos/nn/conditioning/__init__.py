@@ -4,9 +4,6 @@
 network, and `REGISTRY` lists the conditionings.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from paretocosmos.nn.conditioning.base import (
     Conditioning,
     PerRayEnsemble,
@@ -17,14 +14,12 @@ from paretocosmos.nn.conditioning.base import (
     list_networks,
     training_task,
 )
-
-if TYPE_CHECKING:
-    from paretocosmos.nn.conditioning.concat import Concat, TransposedConv
-    from paretocosmos.nn.conditioning.film import Film
-    from paretocosmos.nn.conditioning.hypernet import Hypernet, HypernetOutput
-    from paretocosmos.nn.conditioning.injection import ConditionedLayer, InjectedConditioning
-    from paretocosmos.nn.conditioning.low_rank import Lora, LowRank
-    from paretocosmos.nn.conditioning.token import Token
+from paretocosmos.nn.conditioning.concat import Concat, TransposedConv
+from paretocosmos.nn.conditioning.film import Film
+from paretocosmos.nn.conditioning.hypernet import Hypernet, HypernetOutput
+from paretocosmos.nn.conditioning.injection import ConditionedLayer, InjectedConditioning
+from paretocosmos.nn.conditioning.low_rank import Lora, LowRank
+from paretocosmos.nn.conditioning.token import Token
 
 REGISTRY = {
     "concat": "paretocosmos.nn.conditioning.concat:Concat",
@@ -37,22 +32,3 @@ REGISTRY = {
     "transposed_conv": "paretocosmos.nn.conditioning.concat:TransposedConv",
 }
 """Every conditioning by its name: the module and the class in it."""
-
-_MODULES = {
-    name: module
-    for module, _, name in (address.partition(":") for address in REGISTRY.values())
-    if module.startswith(__name__)
-}
-_MODULES |= {
-    "ConditionedLayer": f"{__name__}.injection",
-    "HypernetOutput": _MODULES["Hypernet"],
-    "InjectedConditioning": f"{__name__}.injection",
-    "LowRank": _MODULES["Lora"],
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import a class of `REGISTRY` when it is first asked for: listing them stays cheap."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)

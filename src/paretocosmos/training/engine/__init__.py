@@ -1,9 +1,9 @@
 """Engines: how one training step is run. The step itself is one pure function of tensors."""
 
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from paretocosmos.errors import ConfigurationError, unknown
 from paretocosmos.evaluation.samples import move_batch
@@ -44,22 +44,12 @@ ENGINES = ("auto", "eager", "traced", "compiled", "captured")
 WORTH_RECORDING = 300
 
 
-class Engine(Protocol):
-    """Runs epochs; all engines give the same result up to rounding."""
+Engine = EagerEngine | CudaGraphEngine
+"""Runs epochs; all engines give the same result up to rounding.
 
-    def prepare(self, order: Tensor, rays: Tensor) -> None:
-        """Record, compile or capture what an epoch needs, without training."""
-
-    def epoch(self, order: Tensor, rays: Tensor) -> Tensor:
-        """Train on samples in order; return losses ``[steps, ..., G, J]``, on the device."""
-
-    @property
-    def name(self) -> str:
-        """The way steps are run in fact, which may not be the one that was asked for."""
-
-    @property
-    def failure(self) -> str | None:
-        """The reason for running steps in another way than was asked for, or `None`."""
+`name` is the way steps are run in fact, and `failure` the reason if it is another than was asked
+for.
+"""
 
 
 def check_engine(engine: str, device: torch.device) -> None:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,33 +36,7 @@ Share = Callable[[Tensor], Tensor]
 """The indices ``[..., B]`` of a batch to those whose inputs a process needs."""
 
 
-class BatchSource(Protocol):
-    """A split to train on, batch by batch.
-
-    Attributes:
-        resident: whether samples lie on the device, so that a CUDA graph can pick them.
-        device: where indices belong.
-        waited: seconds the training stood still for want of data, so far.
-    """
-
-    resident: bool
-    device: torch.device
-    waited: float
-
-    def __len__(self) -> int:
-        """Return the number of samples."""
-
-    def run(self, pieces: Sequence[Tensor]) -> Generator[BatchHandle]:
-        """Yield a handle for indices ``[..., B]``, in order, each good until the next; close it.
-
-        Pieces of several steps are for a resident source alone.
-        """
-
-    def batch_at(self, handle: BatchHandle) -> Batch:
-        """Return the batch of a handle, on the device."""
-
-
-def collect_handles(source: BatchSource, pieces: Sequence[Tensor]) -> list[BatchHandle]:
+def collect_handles(source: "BatchSource", pieces: Sequence[Tensor]) -> list[BatchHandle]:
     """Return copies of a source's handles for some pieces, and leave no thread at work."""
     with closing(source.run(pieces)) as handles:
         return [map_tensors(torch.clone, handle) for handle in handles]
@@ -405,3 +379,13 @@ class FromLoader:
 
     def _trim(self, rows: Tensor) -> Tensor:
         return rows[: len(rows) // self._rays_per_batch * self._rays_per_batch]
+
+
+BatchSource = InMemory | Streamed | FromLoader
+"""A split to train on, batch by batch.
+
+Its `run` yields a handle for indices ``[..., B]``, in order, each good until the next; close it.
+`batch_at` turns a handle into a batch on the device. `resident` says whether samples lie on the
+device, so that a CUDA graph can pick them, and pieces may be those of several steps; `device` is
+where indices belong, and `waited` counts the seconds the training stood still for want of data.
+"""

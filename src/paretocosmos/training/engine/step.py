@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -45,29 +45,13 @@ class StepResult(NamedTuple):
     state: State
 
 
-class Step(Protocol):
-    """Parameters by name, a batch, rays ``[G, J]`` and state to a result, without side effects.
+Step = Callable[[Parameters, Batch, Tensor, State], StepResult]
+"""Parameters by name, a batch on the device, rays ``[G, J]`` and state to a result.
 
-    A stacked step does this for S seeds at once: everything in and out has a leading axis S. Where
-    several processes share a step, the batch's inputs are this one's share, its targets are all.
-    """
-
-    def __call__(
-        self,
-        parameters: Parameters,
-        batch: Batch,
-        rays: Tensor,
-        state: State,
-        /,
-    ) -> StepResult:
-        """Compute one step.
-
-        Args:
-            parameters: by name.
-            batch: on the device.
-            rays: ``[G, J]``.
-            state: the method's, and with `LOSS_SCALES` what losses are divided by.
-        """
+It has no side effects. The state is the method's, and with `LOSS_SCALES` what losses are divided
+by. A stacked step does this for S seeds at once: everything in and out has a leading axis S. Where
+several processes share a step, the batch's inputs are this one's share, its targets are all.
+"""
 
 
 def make_step(
@@ -108,13 +92,7 @@ def make_step(
         tasks=tasks,
     )
 
-    def step(
-        parameters: Parameters,
-        batch: Batch,
-        rays: Tensor,
-        state: State,
-        /,
-    ) -> StepResult:
+    def step(parameters: Parameters, batch: Batch, rays: Tensor, state: State) -> StepResult:
         # leaves of a new graph: the step is pure, and gradients must not pile up in `.grad`
         leaves = {name: p.detach().requires_grad_() for name, p in parameters.items()}
         rays = rays.to(dtype)

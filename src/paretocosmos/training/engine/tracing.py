@@ -225,12 +225,7 @@ class TracedStep:
         """True if Python decides something in the step, so that it must not be captured."""
 
     def __call__(
-        self,
-        parameters: Mapping[str, Tensor],
-        batch: Batch,
-        rays: Tensor,
-        state: State,
-        /,
+        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
     ) -> StepResult:
         arguments = Arguments(parameters, batch, rays, state)
         replay = self._replays.get(_get_shapes(batch, rays))
@@ -278,12 +273,7 @@ class TracedStep:
         return result
 
     def confirm(
-        self,
-        parameters: Mapping[str, Tensor],
-        batch: Batch,
-        rays: Tensor,
-        state: State,
-        /,
+        self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
     ) -> None:
         """Compare the trace with the eager step on samples and rays it was not made from.
 

@@ -155,6 +155,22 @@ class Shown:
             self.settle()
         raise AssertionError("it never came true")
 
+    def slide(self, place: str) -> None:
+        """Move the slider of the preference."""
+        self.page.locator("#slider").fill(place)
+        self.settle()
+
+    def click(self, on: Any) -> None:
+        """Click on something, by its selector or as it was found."""
+        (self.page.locator(on) if isinstance(on, str) else on).click()
+        self.settle()
+
+    def limit(self, points: str) -> None:
+        """Set a new limit to the gap."""
+        self.page.locator("#add-bound").select_option("gap")
+        self.page.locator(".chip input").fill(points)
+        self.settle()
+
     def drag(self, selector: str, across: float, down: float) -> None:
         """Take hold of something and move it, in a few steps as a hand does."""
         self.page.locator(selector).scroll_into_view_if_needed()

@@ -39,8 +39,7 @@ def test_it_loads_and_shows_both_splits(show: Open, make_page: MakePage) -> None
 def test_the_slider_moves_the_point_between_rays(show: Open, make_page: MakePage) -> None:
     view = make_page()
     shown = show(view)
-    shown.page.locator("#slider").fill("700")
-    shown.settle()
+    shown.slide("700")
     first = shown.ray()[0]
     val = view.runs[0].fronts[0]
     order = val.rays[:, 0].argsort()
@@ -87,12 +86,10 @@ def test_a_bound_is_dragged_and_the_best_point_that_keeps_it_is_taken(
     kept = int((val.values[:, 1] <= bound).sum() - 1)  # the constant one keeps it, and is not kept
     assert f"The best of {kept} choices" in shown.text("#verdict")
     # by hand, after which the way back is a button
-    shown.page.locator("#slider").fill("0")
-    shown.settle()
+    shown.slide("0")
     assert "Chosen by hand, not by the limit" in shown.text("#verdict")
     assert shown.page.locator("#numbers .broken").count() == 2
-    shown.page.locator("#verdict button").click()
-    shown.settle()
+    shown.click("#verdict button")
     assert shown.ray() == pytest.approx(point.ray, abs=1e-4)
     # pushed back to where it rested, it is no bound any more
     shown.drag(".grip.left", 0, -400)
@@ -104,22 +101,18 @@ def test_a_constant_classifier_is_never_taken_silently(show: Open, make_page: Ma
     shown = show(view)
     val = view.runs[0].fronts[0]
     strict = float(val.values[-1, 1])  # only the last ray, which is constant, is as small
-    shown.page.locator("#add-bound").select_option("gap")
-    shown.page.locator(".chip input").fill(f"{strict + 1e-6:.6f}")
-    shown.settle()
+    shown.limit(f"{strict + 1e-6:.6f}")
     said = shown.text("#verdict")
     assert "No choice keeps this on validation data: gap at most" in said
     assert "everybody the same answer would keep the limit" in said
     before = shown.ray()
     assert before != pytest.approx(val.rays[-1], abs=1e-4)
     assert "everybody" not in shown.text("#point-state")
-    shown.page.get_by_role("button", name="Allow that").click()
-    shown.settle()
+    shown.click(shown.page.get_by_role("button", name="Allow that"))
     assert shown.ray() == pytest.approx(val.rays[-1], abs=1e-4)
     assert "It gives everybody the same answer." in shown.text("#point-state")
     assert "--allow-constant" in shown.text("#command")
-    shown.page.get_by_role("button", name="Leave them out").click()
-    shown.settle()
+    shown.click(shown.page.get_by_role("button", name="Leave them out"))
     assert "No choice keeps this" in shown.text("#verdict")
 
 

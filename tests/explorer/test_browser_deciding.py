@@ -50,8 +50,7 @@ def test_three_questions_are_answered_while_the_slider_has_the_focus(
 def test_consequences_move_with_the_slider(show: Open, make_people_page: MakePage) -> None:
     view = make_people_page()
     shown = show(view)
-    shown.page.locator("#slider").fill("300")
-    shown.settle()
+    shown.slide("300")
     answers, val = view.runs[0].answers, view.runs[0].fronts[0]
     first, order = shown.ray()[0], val.rays[:, 0].argsort()
 
@@ -77,9 +76,7 @@ def test_a_limit_is_in_the_units_of_its_metric(show: Open, make_people_page: Mak
     view = make_people_page()
     shown = show(view)
     val, test = view.runs[0].fronts
-    shown.page.locator("#add-bound").select_option("gap")
-    shown.page.locator(".chip input").fill("30")
-    shown.settle()
+    shown.limit("30")
     point = val.choose(max={"gap": 0.3})
     assert shown.ray() == pytest.approx(point.ray, abs=1e-4)
     assert "--max gap=0.3" in shown.text("#command")
@@ -94,8 +91,7 @@ def test_a_limit_is_in_the_units_of_its_metric(show: Open, make_people_page: Mak
     )
     assert said in shown.text("#verdict").replace("Asked", "asked")
     assert f"The gap in who is selected: {said}" in shown.text("#sheet")
-    shown.page.locator("#slider").fill("0")
-    shown.settle()
+    shown.slide("0")
     assert shown.text("#verdict").count("not kept") == 2
     shown.page.locator(".chip input").fill("0.0001")
     shown.settle()
@@ -111,9 +107,7 @@ def test_who_loses_most_by_a_limit_is_said(show: Open, make_people_page: MakePag
     shown = show(dataclasses.replace(view, words=words))
     val = view.runs[0].fronts[0]
     bound = float(np.quantile(val.values[:, 1], 0.1))
-    shown.page.locator("#add-bound").select_option("gap")
-    shown.page.locator(".chip input").fill(f"{100 * bound:.6f}")
-    shown.settle()
+    shown.limit(f"{100 * bound:.6f}")
     place = int(np.abs(val.rays[:, 0] - val.choose(max={"gap": bound}).ray[0]).argmin())
     best = int(val.values[:, 0].argmin())
     shares = view.runs[0].answers.shares["test"][:2, :, 0]
@@ -127,10 +121,8 @@ def test_who_loses_most_by_a_limit_is_said(show: Open, make_people_page: MakePag
 def test_two_choices_are_kept_and_compared(show: Open, make_people_page: MakePage) -> None:
     shown = show(make_people_page())
     for letter, place in (("A", "100"), ("B", "900")):
-        shown.page.locator("#slider").fill(place)
-        shown.settle()
-        shown.page.locator(f"#pin-{letter}").click()
-        shown.settle()
+        shown.slide(place)
+        shown.click(shown.page.locator(f"#pin-{letter}"))
     assert shown.text("#pins thead") == "Of 100ABDifference"
     cells = shown.page.locator("#pins tbody tr >> nth=0").locator("td").all_text_contents()
     a, b, apart = (float(one.replace("−", "-")) for one in cells)
@@ -138,11 +130,9 @@ def test_two_choices_are_kept_and_compared(show: Open, make_people_page: MakePag
     assert abs(apart) > 5
     assert shown.page.locator(".track .pin:visible").count() == 6
     before = shown.ray()
-    shown.page.get_by_role("button", name="Take A").click()
-    shown.settle()
+    shown.click(shown.page.get_by_role("button", name="Take A"))
     assert shown.ray() != before
-    shown.page.get_by_role("button", name="Forget both").click()
-    shown.settle()
+    shown.click(shown.page.get_by_role("button", name="Forget both"))
     assert shown.page.locator("#pins").is_hidden()
 
 
@@ -274,8 +264,7 @@ def test_the_decision_on_one_page(show: Open, make_people_page: MakePage) -> Non
     assert tall < 1000  # A4 at 96 dots an inch has 1,123
     # dragged beyond the limit, which the record must not hide
     shown.page.emulate_media(media="screen")
-    shown.page.locator("#slider").fill("0")
-    shown.settle()
+    shown.slide("0")
     assert "This choice does not keep it on validation data" in shown.text("#sheet")
 
 
@@ -287,9 +276,7 @@ def test_every_statement_of_the_decision_names_its_one_split(
     test = dataclasses.replace(test, values=2 * test.values)  # differences are twice as large
     view = dataclasses.replace(view, runs=[dataclasses.replace(view.runs[0], fronts=(val, test))])
     shown = show(view)
-    shown.page.locator("#add-bound").select_option("gap")
-    shown.page.locator(".chip input").fill("30")
-    shown.settle()
+    shown.limit("30")
     place = int(np.abs(val.rays[:, 0] - val.choose(max={"gap": 0.3}).ray[0]).argmin())
     best = int(val.values[:, 0].argmin())  # no limit, on the data by which choices are made
     more = {
@@ -340,13 +327,11 @@ def test_a_far_point_does_not_rule_the_axes_and_fronts_zoom(show: Open) -> None:
     high = ".grip.below"
     assert float(shown.page.locator(high).get_attribute("aria-valuemax")) < 1
     wide = shown.picture()
-    shown.page.locator("#zoom-in").click()
-    shown.settle()
+    shown.click("#zoom-in")
     inner = float(shown.page.locator(high).get_attribute("aria-valuemax"))
     assert shown.picture() != wide
     for _ in range(2):
-        shown.page.locator("#zoom-out").click()
-        shown.settle()
+        shown.click("#zoom-out")
     assert float(shown.page.locator(high).get_attribute("aria-valuemax")) > 30
     assert inner < 1
     assert "beyond" not in shown.text("#key")
@@ -362,12 +347,10 @@ def test_one_answer_for_everybody_is_a_line(show: Open, make_page: MakePage) -> 
     lowest = ".grip.below"
     while float(shown.page.locator(lowest).get_attribute("aria-valuemin")) > share:
         before = shown.picture()
-        shown.page.locator("#zoom-out").click()
-        shown.settle()
+        shown.click("#zoom-out")
         assert shown.picture() != before
     for _ in range(3):  # the choice lies elsewhere
-        shown.page.locator("#zoom-in").click()
-        shown.settle()
+        shown.click("#zoom-in")
     assert f"would have {100 * share:.1f} of 100 right answers: zoom out" in shown.text("#key")
 
 

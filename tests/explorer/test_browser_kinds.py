@@ -84,8 +84,7 @@ def test_networks_of_their_own_have_nothing_between_them(
     fronts = [make_front("val", count=5), make_front("test", count=5)]
     record = {"label": "pareto_mtl", "fixed_rays": fronts[0].rays.tolist()}
     shown = show(PageModel([RunView(record, fronts)]))
-    shown.page.locator("#slider").fill("620")
-    shown.settle()
+    shown.slide("620")
     assert "The network trained for the ray" in shown.text("#point-state")
     assert "nothing between two networks" in shown.text("#preference")
     assert "5 networks" in shown.text("#facts")
@@ -101,13 +100,11 @@ def test_networks_for_one_objective_each(show: Open) -> None:
     record = {"label": "single_task", "fixed_rays": np.eye(2).tolist(), "networks": networks}
     evaluations = [{"epoch": epoch, "hypervolume_val": 3.0} for epoch in (5, 10)]
     shown = show(PageModel([RunView({**record, "evaluations": evaluations}, [front])]))
-    shown.page.locator("#slider").fill("1000")
-    shown.settle()
+    shown.slide("1000")
     assert shown.text("#point-state") == "The network trained on gap alone."
     assert shown.numbers("gap") == [0.1]
     shown.page.locator("#quality summary").click()
-    shown.page.locator("#training summary").click()
-    shown.settle()
+    shown.click("#training summary")
     ideal = (2 - 0.2) * (2 - 0.1)
     assert f"needs to reach{ideal:.3f}" in shown.text("#quality-body")
     assert "as weights3.1 %" in shown.text("#quality-body")
@@ -127,8 +124,7 @@ def test_pictures_and_their_classes(show: Open, image_page: PageModel) -> None:
     assert shown.page.locator(".pictures img").count() == 4
     assert shown.page.evaluate("document.querySelector('.pictures img').naturalWidth") == 8
     before = shown.text(".pictures li >> nth=0")
-    shown.page.locator("#slider").fill("900")
-    shown.settle()
+    shown.slide("900")
     assert shown.text(".pictures li >> nth=0") != before
 
 

@@ -50,8 +50,7 @@ def test_questions_find_what_somebody_wants(
     low, high = (float(end or said[2]) / 100 for end in said.groups())
     assert low - 0.02 <= ideal <= high + 0.02
     assert high - low < 0.2  # of a range of 0.5
-    shown.page.get_by_role("button", name="Take this choice").click()
-    shown.settle()
+    shown.click(shown.page.get_by_role("button", name="Take this choice"))
     assert shown.numbers("gap")[0] == pytest.approx(ideal, abs=0.04)
 
 
@@ -109,9 +108,7 @@ def test_nothing_is_asked_where_a_limit_leaves_one_choice(
     show: Open, make_people_page: MakePage
 ) -> None:
     shown = show(make_people_page())
-    shown.page.locator("#add-bound").select_option("gap")
-    shown.page.locator(".chip input").fill("12.5")
-    shown.settle()
+    shown.limit("12.5")
     shown.page.locator("#ask").click()
     assert "There is nothing to ask" in shown.text("#quiz-title")
     shown.page.keyboard.press("Escape")

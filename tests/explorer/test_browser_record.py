@@ -16,12 +16,6 @@ Open = Callable[..., Any]
 MakePage = Callable[..., PageModel]
 
 
-def set_limit(shown: Any, points: str) -> None:
-    shown.page.locator("#add-bound").select_option("gap")
-    shown.page.locator(".chip input").fill(points)
-    shown.settle()
-
-
 def save_record(shown: Any) -> Path:
     with shown.page.expect_download() as saved:
         shown.page.locator("#record-json").click()
@@ -33,11 +27,10 @@ def test_test_data_lead_once_a_limit_has_chosen(show: Open, make_people_page: Ma
     title = "#decision-title"
     assert shown.text(title) == "Nobody has chosen yet: equal weights, on validation data"
     assert "nobody has chosen yet" in shown.text("#sheet")
-    shown.page.locator("#slider").fill("300")
-    shown.settle()
+    shown.slide("300")
     assert shown.text(title) == "Current choice, on validation data"
     assert "nobody" not in shown.text("#sheet")
-    set_limit(shown, "30")
+    shown.limit("30")
     assert shown.text(title) == "Current choice, on test data"
     assert "(test)" in shown.text("#counted")
     shown.page.locator("#slider").fill("300")  # by hand, as before
@@ -48,7 +41,7 @@ def test_test_data_lead_once_a_limit_has_chosen(show: Open, make_people_page: Ma
 def test_a_record_opens_again_from_its_own_file(show: Open, make_people_page: MakePage) -> None:
     view = make_people_page(answers="hash")
     shown = show(view)
-    set_limit(shown, "30")
+    shown.limit("30")
     shown.page.locator("#record-by").fill("A. Person")
     shown.page.locator("#record-why").fill("<b>it is fair</b> & cheap")
     shown.until(lambda: "& cheap" in shown.text("#sheet"))
@@ -138,15 +131,14 @@ def test_a_run_that_gets_further_within_a_limit_is_named(
 ) -> None:
     view = make_people_page(runs=3)  # each is worse than the one before it
     shown = show(view)
-    set_limit(shown, "30")
+    shown.limit("30")
     assert "Better in" not in shown.text("#verdict")
     shown.page.locator("#run").select_option("2")
     shown.settle()
     best, *_, worst = [run.fronts[0].choose(max={"gap": 0.3}) for run in view.runs]
     reached = f"{100 * best['loss']:.1f} of 100 instead of {100 * worst['loss']:.1f}"
     assert f"Better in method 1: wrong answers {reached}." in shown.text("#verdict")
-    shown.page.get_by_role("button", name="Take it").click()
-    shown.settle()
+    shown.click(shown.page.get_by_role("button", name="Take it"))
     assert shown.page.locator("#run").input_value() == "0"
     assert shown.ray() == pytest.approx(best.ray, abs=1e-4)
     assert "Better in" not in shown.text("#verdict")
@@ -166,8 +158,7 @@ def test_one_of_a_hundred_is_singular(show: Open, make_people_page: MakePage) ->
 def test_a_new_limit_is_round(show: Open, make_people_page: MakePage) -> None:
     view = make_people_page()
     shown = show(view)
-    shown.page.locator("#slider").fill("317")
-    shown.settle()
+    shown.slide("317")
     val = view.runs[0].fronts[0]
     order = val.rays[:, 0].argsort()
     now = 100 * np.interp(shown.ray()[0], val.rays[order, 0], val.values[order, 1])
@@ -214,8 +205,7 @@ def test_records_of_two_people_are_compared(
         save_choice(shown, paths[0], by="Ann", why=why, place="200"),
         save_choice(shown, paths[1], by="Ben; B.", why="accurate", place="800"),
     ]
-    shown.page.locator("#slider").fill("500")
-    shown.settle()
+    shown.slide("500")
     now = shown.ray()
     shown.page.set_input_files("#record-open", paths)
     shown.until(lambda: "compared as A and B" in shown.text("#record-note"))
@@ -228,8 +218,7 @@ def test_records_of_two_people_are_compared(
         shown.page.reload()
         shown.settle()
     for letter, ray in zip("AB", rays, strict=True):
-        shown.page.get_by_role("button", name=f"Take {letter}").click()
-        shown.settle()
+        shown.click(shown.page.get_by_role("button", name=f"Take {letter}"))
         assert shown.ray() == pytest.approx(ray, abs=1e-4)
     paths[1].write_text("{}")
     shown.page.set_input_files("#record-open", paths)
@@ -240,7 +229,7 @@ def test_a_saved_page_opens_on_its_choice(
     show: Open, make_people_page: MakePage, chromium: Any, tmp_path: Path
 ) -> None:
     shown = show(make_people_page())
-    set_limit(shown, "30")
+    shown.limit("30")
     shown.page.fill("#record-by", "Ann </script>")
     shown.settle()
     with shown.page.expect_download() as saved:

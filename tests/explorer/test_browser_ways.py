@@ -157,8 +157,7 @@ def test_saving_the_view(show: Open, make_page: MakePage, tmp_path: Path) -> Non
 def test_every_ray_is_listed_and_sorted(show: Open, make_page: MakePage) -> None:
     view = make_page()
     shown = show(view)
-    shown.page.locator("#rays summary").click()
-    shown.settle()
+    shown.click("#rays summary")
     assert shown.page.locator("#rays-table tbody tr").count() == 25
     shown.page.locator("#rays-table thead button").nth(4).click()
     val = view.runs[0].fronts[0]

@@ -1,6 +1,7 @@
 """`choose`: a preference by what it reaches, and an estimator that keeps it."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -175,3 +176,17 @@ def test_without_a_choice_the_gap_has_no_weight(people: People) -> None:
     with warnings.catch_warnings(action="error"):
         fitted.predict(rows, preference=[0.5, 0.5], **given)
         fitted.set_params(preference=[0.5, 0.5]).predict(rows, **given)
+
+
+def test_a_group_that_is_too_small_to_judge_is_named(people: People) -> None:
+    rare = np.where(np.arange(1200) < 4, "rare", people.sex)
+    rich = np.where(np.arange(1200) < 3, "yes", people.rich)  # one of them validates
+    fitted = ParetoClassifier(random_state=0, epochs=5).fit(people.x, rich, sensitive=rare)
+    told = "With 1 positive in `rare`, no bound below about 0.[3-9]"
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            fitted.choose(max={"tpr_gap": 0.05})
+        except InfeasibleError as error:
+            warnings.warn(str(error), FrontWarning, stacklevel=1)
+    assert any(re.search(told, str(warning.message)) for warning in warned)

@@ -1,5 +1,6 @@
 """Rows that bounds are judged on, and what is said of bounds: against fairlearn and by hand."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from fairlearn.metrics import demographic_parity_difference, equal_opportunity_d
 from scipy.stats import binom
 
 from paretocosmos import Run, TabularProblem, evaluate, fit
-from paretocosmos.errors import InfeasibleError
+from paretocosmos.errors import FrontWarning, InfeasibleError
 from paretocosmos.evaluation import BoundCheck, BoundRows, check_bound
-from paretocosmos.pareto import Criteria
+from paretocosmos.evaluation.check import warn_of_constant
+from paretocosmos.pareto import Criteria, Point
 
 BOUND = Criteria(max={"tpr_gap": 0.1})
 ORACLES = {
@@ -187,3 +189,14 @@ def test_few_rows_are_told_with_the_bound_that_they_support(run: Run) -> None:
     )
     assert not many.is_vague
     assert "no bound below" not in str(many)
+
+
+def test_a_choice_that_finds_nobody_is_told() -> None:
+    def warn(found: float) -> None:
+        shares = {"positive_rate": 0.01 + found, "false_positives": 0.01, "false_negatives": 0.02}
+        warn_of_constant(Point((1.0, 0.0), {"tpr_gap": 0.0}, shares, "val"))
+
+    with pytest.warns(FrontWarning, match="finds no positive row of val in any group"):
+        warn(0.0)
+    with warnings.catch_warnings(action="error"):
+        warn(0.001)

@@ -162,3 +162,23 @@ class TestSmall:
         frame = people(200).assign(sex=lambda f: np.where(f.index < 5, "f", "m"))
         with pytest.raises(DataError, match="too small to compare even when pooled"):
             build(frame, sensitive="sex", small_groups="pool")
+
+
+@pytest.mark.filterwarnings("ignore:a table of 90 rows", "ignore:groups are small")
+@pytest.mark.parametrize("found", [2, 3, 6])
+def test_few_positives_of_a_group_are_drawn_into_every_split(found: int) -> None:
+    frame = people(90)
+    women = np.flatnonzero(frame["sex"] == "f")
+    frame["rich"] = (frame["sex"] == "m") & (frame["skill"] > 0)
+    frame.loc[women[:found], "rich"] = True
+    if found < 3:
+        with pytest.raises(DataError, match=r"needs positive rows in every group and split.*`f`"):
+            build(frame, sensitive="sex", fairness="tpr_gap")
+        return
+    for seed in range(5):
+        problem = build(frame, sensitive="sex", fairness="tpr_gap", seed=seed)
+        rows = [problem.split(name) for name in ("train", "val", "test")]
+        rich = [split.targets["label"] * (split.targets["sensitive"] == 0) for split in rows]
+        assert all(int(women.sum()) > 0 for women in rich)
+        assert sum(int(women.sum()) for women in rich) == found
+        assert sum(len(split) for split in rows) == 90

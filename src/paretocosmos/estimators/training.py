@@ -36,6 +36,7 @@ from paretocosmos.problems.tables import (
     TabularProblem,
     encode_labels,
     is_categorical,
+    split_strata,
     to_numbers,
 )
 from paretocosmos.training.callbacks import Callback
@@ -184,13 +185,7 @@ def split_rows(strata: Codes, share: float, seed: int) -> tuple[Codes, Codes]:
     draw = np.random.default_rng(seed)
     if np.unique(strata).size > len(strata) // 2:  # hardly any has two rows
         strata = np.zeros_like(strata)
-    train, val = [], []
-    for stratum in np.unique(strata):
-        rows = draw.permutation(np.flatnonzero(strata == stratum))
-        count = int(np.clip(round(share * len(rows)), len(rows) > 1, max(len(rows) - 1, 0)))
-        val.append(rows[:count])
-        train.append(rows[count:])
-    return np.sort(np.concatenate(train)), np.sort(np.concatenate(val))
+    return split_strata(strata, share, draw)
 
 
 def merge_equal_rows(rows: Rows) -> Rows:

@@ -216,4 +216,5 @@ def find_fewest(metric: Metric, moments: Array, problem: Problem) -> tuple[int, 
     names = getattr(problem, "groups", ())
     over = getattr(getattr(metric, "__self__", None), "over", None) or ("all",)
     where = f"in `{names[group]}`" if len(names) == sizes.shape[1] else "in one group"
-    return int(sizes.min()), f"{UNITS[over[int(rate) % len(over)]]} {where}"
+    count, unit = int(sizes.min()), UNITS[over[int(rate) % len(over)]]
+    return count, f"{unit.removesuffix('s') if count == 1 else unit} {where}"

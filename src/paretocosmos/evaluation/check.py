@@ -164,7 +164,7 @@ def evaluate_ray(
 
 
 def warn_of_constant(point: Point) -> None:
-    """Warn of a point that gives everybody the same answer."""
+    """Warn of a point that gives everybody the same answer, or finds nobody."""
     if is_constant(point):
         warnings.warn(
             f"the chosen point is a constant classifier: it predicts the same for everybody on "
@@ -172,6 +172,17 @@ def warn_of_constant(point: Point) -> None:
             FrontWarning,
             stacklevel=5,
         )
+    elif {"positive_rate", "false_positives", "false_negatives"} <= point.metrics.keys():
+        # the share of rows that are rightly found
+        found = point["positive_rate"] - point["false_positives"]
+        if found < 1e-6 < point["false_negatives"]:
+            warnings.warn(
+                f"the chosen point finds no positive row of {point.split} in any group, so that a "
+                "gap in who is found says nothing: bound `lowest_tpr` from below, maximise "
+                "`balanced_accuracy`, or give a `threshold`",
+                FrontWarning,
+                stacklevel=5,
+            )
 
 
 def tabulate_point(

@@ -298,8 +298,8 @@ def _find_no_conflict(front: Front, draws: Array) -> list[Finding]:
         Finding(
             "no_conflict",
             f"{' and '.join(still)} {vary} by no more than the noise of the validation rows, so no "
-            "trade-off is visible: train `separate` to see whether the objectives conflict, or use "
-            "more validation rows to see smaller differences",
+            "trade-off is visible, whether a gap is small or large: use more rows to see smaller "
+            "differences, or train `separate` to see whether the objectives conflict",
         )
     ]
 

@@ -312,7 +312,8 @@ def _explain_infeasibility(front: Front, criteria: Criteria, cost: Array) -> str
     if same.all() and not criteria.allow_constant:
         return (
             f"every ray gives a constant classifier on {front.split}, which `allow_constant` "
-            "takes: train longer, or with another penalty"
+            "takes: the rows are too few, or the columns tell too little, for other answers; give "
+            "more of them, train longer, or set a `threshold`"
         )
     if not criteria.bounds():
         return f"only constant classifiers have a number to choose by on {front.split}"

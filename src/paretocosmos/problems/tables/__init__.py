@@ -33,6 +33,7 @@ from paretocosmos.problems.tables.rows import (
     find_identifiers,
     group_targets,
     split_rows,
+    split_strata,
 )
 from paretocosmos.problems.tables.table import (
     BASE_SCORE,

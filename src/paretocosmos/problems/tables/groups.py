@@ -282,10 +282,9 @@ def pool_small_groups(
     if how == "keep":
         # a group without positives is refused later, where the objective needs some
         if (sizes[small] < SMALL).any():
-            warn(
-                f"groups are small, so gaps between them are mostly noise: {described}; pool them "
-                'with `small_groups="pool"`'
-            )
+            # of two groups, none is left to compare a pool with
+            remedy = 'pool them with `small_groups="pool"`' if count > 2 else "give more rows"
+            warn(f"groups are small, so gaps between them are mostly noise: {described}; {remedy}")
         return grouping, codes
     pool = _grow_pool(small, sizes, counts, positives)
     # with every group in the pool there is nothing to compare it with

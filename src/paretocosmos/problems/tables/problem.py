@@ -278,6 +278,17 @@ def _compare(
     positives = compares_rates and "positives" in kind.over
     grouping = Grouping.fit(data.frame, sensitive)
     codes = grouping.codes(data.frame)
+    # not of several classes, whose numbers were fitted to the rows that train
+    if how == "keep" and compares_rates and data.seed is not None and label.dtype.kind == "f":
+        classes = label.astype(np.int64)
+        try:
+            check_compared_rows(
+                data.rows, classes, codes, grouping.names, build_gap(kind, len(grouping.names))
+            )
+        except (
+            DataError
+        ):  # few rows, which a draw by class and group gives to every split if it can
+            data = data.split_by(classes * len(grouping.names) + codes)
     if how is not None:
         grouping, codes = pool_small_groups(
             grouping, codes, label, data.rows, how=how, positives=positives

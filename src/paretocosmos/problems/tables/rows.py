@@ -53,11 +53,20 @@ class PreparedTable(NamedTuple):
         frame: all of its rows, whatever file they came from.
         features: the columns to learn from.
         rows: those of every split, by position.
+        seed: of the draw, if all splits were drawn; else `None`.
     """
 
     frame: "pd.DataFrame"
     features: "pd.DataFrame"
     rows: dict[str, Codes]
+    seed: int | None
+
+    def split_by(self, strata: Codes) -> "PreparedTable":
+        """Return the table split again, with the same share of each stratum in every split."""
+        draw = np.random.default_rng(self.seed)
+        rest, test = split_strata(strata, TEST_SHARE, draw)
+        train, val = split_strata(strata[rest], VAL_SHARE, draw)
+        return self._replace(rows={"train": rest[train], "val": rest[val], "test": test})
 
     def encode(
         self,
@@ -133,7 +142,8 @@ def prepare_table(
             f"a table needs a feature besides {', '.join(f'`{name}`' for name in excluded)}, found "
             "none left: drop fewer columns"
         )
-    return PreparedTable(frame, features, split_rows(sizes, seed))
+    drawn = seed if sizes.keys() == {"train"} else None
+    return PreparedTable(frame, features, split_rows(sizes, seed), drawn)
 
 
 def _stack_frames(
@@ -212,6 +222,20 @@ def split_rows(sizes: Mapping[str, int], seed: int) -> dict[str, Codes]:
         if key not in rows:
             train, rows[key] = train_test_split(train, test_size=share, random_state=seed)
     return {"train": train, "val": rows["val"], "test": rows["test"]}
+
+
+def split_strata(strata: Codes, share: float, draw: np.random.Generator) -> tuple[Codes, Codes]:
+    """Return two parts of the rows, the second with the same share of each stratum.
+
+    A stratum of two rows or more is in both.
+    """
+    first, second = [], []
+    for stratum in np.unique(strata):
+        rows = draw.permutation(np.flatnonzero(strata == stratum))
+        count = int(np.clip(round(share * len(rows)), len(rows) > 1, max(len(rows) - 1, 0)))
+        second.append(rows[:count])
+        first.append(rows[count:])
+    return np.sort(np.concatenate(first)), np.sort(np.concatenate(second))
 
 
 def find_identifiers(frame: "pd.DataFrame") -> dict[str, str]:
@@ -339,7 +363,7 @@ def check_compared_rows(
         raise DataError(
             f"`{gap.name}` needs {needed} in every group and split, found none of "
             f"{', '.join(f'`{names[group]}`' for group in empty)} in `{split}` ({len(rows):,} "
-            f"rows): {pooling}add rows, draw another split, or compare `demographic_parity`"
+            f"rows): {pooling}add rows, or compare `demographic_parity`"
         )
 
 

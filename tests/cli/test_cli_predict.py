@@ -36,22 +36,20 @@ def people(rows: int, seed: int = 0) -> pd.DataFrame:
     return frame.assign(income=np.where(frame["age"] + noise > 45, "high", "low"))
 
 
+def _train(place: Path, rows: int, **settings: Any) -> Path:
+    people(rows).to_csv(place / "people.csv", index=False)
+    given: dict[str, Any] = {"settings": settings | {"sensitive": "sex"}, "device": "cpu"}
+    return fit(str(place / "people.csv"), epochs=2, out=place / "run", **given).folder
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("trained")
-    people(600).to_csv(folder / "people.csv", index=False)
-    settings = {"target": "income", "positive": "high", "sensitive": "sex"}
-    fit(str(folder / "people.csv"), epochs=2, settings=settings, out=folder / "run", device="cpu")
-    return folder / "run"
+    return _train(tmp_path_factory.mktemp("trained"), 600, target="income", positive="high")
 
 
 @pytest.fixture(scope="module")
 def ages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("ages")
-    people(400).to_csv(folder / "people.csv", index=False)
-    settings = {"target": "age", "task": "number", "sensitive": "sex"}
-    fit(str(folder / "people.csv"), epochs=2, settings=settings, out=folder / "run", device="cpu")
-    return folder / "run"
+    return _train(tmp_path_factory.mktemp("ages"), 400, target="age", task="number")
 
 
 def refused(ended: Any, says: str) -> None:

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paretocosmos.estimators.training import (
-    split_rows,
-)
+from paretocosmos.estimators.training import split_rows
 
 WITHOUT = """
 import sys

@@ -30,6 +30,10 @@ OBJECTIVES = tuple(
 REFERENCE = (3.0, 3.0)
 WORDS, LENGTH, CLASSES = 12, 6, 2
 Sample = dict[str, Any]
+# no clipping, no schedule, no shuffling: a step that can be written out
+PLAIN: dict[str, Any] = {
+    "max_grad_norm": 0.0, "lr_scheduler_type": "constant", "train_sampling_strategy": "sequential",
+}  # fmt: skip
 
 
 def _data(samples: int, seed: int = 0) -> Batch:
@@ -215,9 +219,7 @@ def test_a_step_is_the_gradient_of_the_cosmos_loss(accumulated: int, tmp_path: P
         max_steps=1,
         per_device_train_batch_size=10,
         gradient_accumulation_steps=accumulated,
-        max_grad_norm=0.0,
-        lr_scheduler_type="constant",
-        train_sampling_strategy="sequential",
+        **PLAIN,
         train_dataset=_samples(data),
         optimizers=(torch.optim.SGD(model.parameters(), lr=1.0), None),
     )
@@ -319,9 +321,7 @@ def test_accumulated_batches_are_averaged_whatever_the_network_takes(tmp_path: P
         max_steps=1,
         per_device_train_batch_size=4,
         gradient_accumulation_steps=3,
-        max_grad_norm=0.0,
-        lr_scheduler_type="constant",
-        train_sampling_strategy="sequential",
+        **PLAIN,
         train_dataset=rows,
         optimizers=(torch.optim.SGD(model.parameters(), lr=1.0), None),
     )
@@ -430,9 +430,7 @@ def _stepper(folder: Any, ranks: str, *, batch: int) -> ParetoTrainer:
         max_steps=1,
         per_device_train_batch_size=batch,
         per_device_eval_batch_size=7,
-        max_grad_norm=0.0,
-        lr_scheduler_type="constant",
-        train_sampling_strategy="sequential",
+        **PLAIN,
         train_dataset=_samples(_data(20)),
         eval_dataset=_samples(_data(33, 1)),
         optimizers=(torch.optim.SGD(model.parameters(), lr=1.0), None),

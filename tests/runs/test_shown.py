@@ -21,17 +21,6 @@ def front() -> Front:
     return Front(rays, rays[:, ::-1] ** 2, ("loss", "gap"), np.full(2, 2.0), metrics)
 
 
-def test_a_front_prints_its_numbers_from_end_to_end(front: Front) -> None:
-    title, heads, *rows, note = repr(front).splitlines()
-    assert title == "Front of loss and gap on test, 25 rays"
-    assert heads.split() == ["weight_loss", "loss", "gap", "accuracy", "<script>"]
-    assert rows[0].split() == ["0.1000", "0.8100", "0.0100", "0.9000", "0.1000"]
-    assert rows[-1].split() == ["0.9000", "0.0100", "0.8100", "0.1000", "0.9000"]
-    assert len(rows) == 9
-    assert note == "Shown: 9 of 25 rays. `.to_frame()` returns all."
-    assert max(map(len, repr(front.take([0])).splitlines())) <= 80
-
-
 def test_names_are_text_in_a_notebook(front: Front) -> None:
     shown = front._repr_html_()
     assert "<script>" not in shown

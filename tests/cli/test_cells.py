@@ -8,7 +8,7 @@ import pytest
 from tests.paper.hand_made import write_run
 
 from paretocosmos.cli.console import err
-from paretocosmos.cli.reproduction_view import show_experiments
+from paretocosmos.cli.reproduce import show_experiments
 from paretocosmos.paper.recipe import Experiment, Recipe, load_recipe
 from paretocosmos.paper.reproduction import Reproduction
 from paretocosmos.training.progress import Progress
@@ -43,7 +43,7 @@ def test_a_terminal_shows_the_cells_that_run(
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(err, "_width", 100)
     monkeypatch.setattr(err, "is_interactive", True)
-    with show_experiments(quiet=False) as show:
+    with show_experiments() as show:
         show(at)
         at.update(CELLS[0], None)
         show(at)
@@ -67,7 +67,7 @@ def test_a_log_has_lines(
 ) -> None:
     now = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    with show_experiments(quiet=False) as show:
+    with show_experiments() as show:
         show(at)
         at.update(CELLS[0], None)
         at.update(CELLS[0], _progress(2, 30.0))
@@ -90,15 +90,6 @@ def test_a_log_has_lines(
     ]
 
 
-def test_quiet_is_quiet(at: Reproduction, capsys: pytest.CaptureFixture[str]) -> None:
-    with show_experiments(quiet=True) as show:
-        show(at)
-        at.update(CELLS[0], None)
-        at.update(CELLS[0], Outcome("no", 1.0))
-        show(at)
-    assert capsys.readouterr() == ("", "")
-
-
 def test_a_cell_ends_with_the_papers_number_beside_ours(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,7 +97,7 @@ def test_a_cell_ends_with_the_papers_number_beside_ours(
     done = Reproduction(recipe, tmp_path)
     for cell in recipe.only(["compas", "cosmos"]):
         done.enter(cell, "waiting", asked=True)
-        with show_experiments(quiet=False) as show:
+        with show_experiments() as show:
             show(done)
             write_run(cell, tmp_path, 1)
             done.update(cell, Outcome(None, 60.0))

@@ -30,7 +30,7 @@ def columns() -> int:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without pictures, which take longer than the training."""
     monkeypatch.setattr("paretocosmos.cli.options.save_picture", lambda run: None)
-    monkeypatch.setattr("paretocosmos.cli.compare._save_picture", lambda done: None)
+    monkeypatch.setattr("paretocosmos.cli.compare.save_comparison", lambda *_, **__: None)
 
 
 def test_json_is_one_object_and_nothing_else(cli: Call, undrawn: None) -> None:
@@ -89,7 +89,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "problem": (("adlt",), "unknown problem `adlt`; did you mean `adult`"),
     "method": (("toy_convex", "--methods", "cosmos,lineer"), "did you mean `linear`"),
     "resume": (("toy_convex", "--resume"), "`resume` needs `out`.*--out"),
-    "not of all": (("toy_convex", "--set", "penalty=2"), "linear: unknown setting `penalty`"),
+    "not of all": (("toy_convex", "--set", "penalty=2"), "^error: linear: .*`cosmos.penalty`"),
     "seed and seeds": (("toy_convex", "--seed", "2", "--seeds", "1,3"), "exclude each other"),
     "parent": (("toy_convex", "--methods", "mgda", "--out", "/dev/null/x"), "another `out`.*--out"),
 }

@@ -110,7 +110,7 @@ def test_what_is_not_said_is_the_presets() -> None:
     levels = _usual(_model(False), objectives=(over, under))  # a ray is a level, as it is
     assert levels.method == Linear(alpha=0.5, floor=0.0, stratified=True)
     assert (levels.training.scale_losses, weighting.training.scale_losses) == (False, True)
-    with pytest.raises(ConfigurationError, match=r"`penalty` .* `cosmos`.*set the method too"):
+    with pytest.raises(ConfigurationError, match=r"`penalty`.*set method=\"cosmos\" too"):
         _usual(_model(False), settings={"penalty": 2.0})
     with pytest.raises(ConfigurationError, match="preset `own`"):
         _usual(_model(False), preset="own")

@@ -234,8 +234,11 @@ def main() -> None:
     console.prepare_streams()
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = console.show_warning
-            arguments = _check_arguments(fill_address(sys.argv[1:]))
+            # without the line of source that Python prints
+            warnings.showwarning = lambda message, *_, **__: console.print_note(str(message))
+            arguments = fill_address(sys.argv[1:])
+            for argument in arguments:  # others could not be stored in a run's files
+                check_utf8(argument, "arguments")
             # Without standalone mode, Typer raises its errors instead of printing and exiting.
             code = app(arguments, prog_name="paretocosmos", standalone_mode=False)
         if sys.stdout is not None:  # it is closed in some services
@@ -334,13 +337,6 @@ def fill_address(arguments: Sequence[str]) -> list[str]:
         if argument == "--cluster" and following.startswith("-"):
             filled.append(LOCAL)
     return filled
-
-
-def _check_arguments(arguments: list[str]) -> list[str]:
-    """Raise if an argument is no valid UTF-8: it could not be stored in a run's files."""
-    for argument in arguments:
-        check_utf8(argument, "arguments")
-    return arguments
 
 
 def _print_version(requested: bool) -> None:

@@ -79,15 +79,12 @@ def print_choice(run: Run, choice: Choice) -> None:
     )
     # soft_wrap, so that code can be copied from a narrow terminal
     console.print("\n".join(["", *map(escape, _write_code(run, choice)), ""]), soft_wrap=True)
-    print_next_command(*_suggest_next(run, choice))
-
-
-def _suggest_next(run: Run, choice: Choice) -> list[object]:
-    """Return the command to type next: `predict` with this choice, or `export`."""
+    ray = _format_ray(choice, ",")
     if run.table is None:
-        return ["export", run.folder, "--ray", _format_ray(choice, ",")]
+        print_next_command("export", run.folder, "--ray", ray)
+        return
     threshold = [] if choice.threshold == MIDDLE else ["--threshold", f"{choice.threshold:g}"]
-    return ["predict", run.folder, "new.csv", "--ray", _format_ray(choice, ","), *threshold]
+    print_next_command("predict", run.folder, "new.csv", "--ray", ray, *threshold)
 
 
 def _format_ray(choice: Choice, separator: str = ", ") -> str:

@@ -11,13 +11,11 @@ from paretocosmos.cli.console import (
     make_table,
     print_json,
     print_next_command,
-    print_note,
     print_path,
     print_value,
 )
-from paretocosmos.cli.results import find_plain_metrics, format_span, get_measures
-from paretocosmos.errors import MissingExtraError
-from paretocosmos.io.progress import status
+from paretocosmos.cli.results import find_plain_metrics, format_span, get_words
+from paretocosmos.plotting import save_comparison
 from paretocosmos.runs.run import PAGE
 from paretocosmos.training.compare import COMPARED, Comparison
 from paretocosmos.training.compare import compare as compare_methods
@@ -49,7 +47,10 @@ def compare(
         # inside: pictures take seconds, too, in which Ctrl-C should be as gentle
         for run in (run for runs in comparison.runs.values() for run in runs):
             options.save_picture(run)
-        _save_picture(comparison)
+        with options.drawing("compare.png"):
+            fronts = {name: [run.front for run in runs] for name, runs in comparison.runs.items()}
+            picture = comparison.folder / "compare.png"
+            save_comparison(picture, fronts, title=comparison.problem, ideal=comparison.alone)
     if shared["as_json"]:
         print_json(comparison.to_dict())
     else:
@@ -57,35 +58,12 @@ def compare(
     options.report_failures(comparison.failures)
 
 
-def _save_picture(comparison: Comparison) -> None:
-    """Draw all fronts in one figure; without a plotting package, print a note instead."""
-    try:
-        # inside of `try`, since matplotlib is an extra
-        from paretocosmos.plotting import save_comparison
-
-        fronts = {method: [run.front for run in runs] for method, runs in comparison.runs.items()}
-        with status("drawing"):
-            picture = comparison.folder / "compare.png"
-            save_comparison(picture, fronts, title=comparison.problem, ideal=comparison.alone)
-    except MissingExtraError as error:
-        print_note(f"no compare.png: {error}")
-
-
 def print_comparison(comparison: Comparison) -> None:
     """Print what the methods trade, how good each is and what it costs, and where the files are."""
-    # what people understand comes first, as everywhere
-    _print_traded(comparison)
-    print_value(comparison)
-    print_path("table", comparison.folder / "compare.json")
-    print_path("picture", comparison.folder / "compare.png")
-    print_path("page", comparison.folder / PAGE)
-    print_next_command("explore", comparison.folder)
-
-
-def _print_traded(comparison: Comparison) -> None:
-    """Print the range of plain metrics: a row per method, of its first seed."""
+    # what people understand comes first, as everywhere: the range of plain metrics
     first_run = next(iter(comparison.runs.values()))[0]
-    problem, measures = first_run.trained_on, get_measures(first_run.trained_on, first_run.front)
+    problem = first_run.trained_on
+    measures = get_words(problem, first_run.front).measures
     names = find_plain_metrics(problem, first_run.front)[: first_run.front.objectives]
     table = make_table("on test", *(measures[name].label for name in names))
     for method, runs in comparison.runs.items():
@@ -96,3 +74,8 @@ def _print_traded(comparison: Comparison) -> None:
     console = get_stdout()
     console.print(table)
     console.print()
+    print_value(comparison)
+    print_path("table", comparison.folder / "compare.json")
+    print_path("picture", comparison.folder / "compare.png")
+    print_path("page", comparison.folder / PAGE)
+    print_next_command("explore", comparison.folder)

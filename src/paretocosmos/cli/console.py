@@ -66,7 +66,7 @@ def escape(text: object) -> str:
     return markup.escape(sanitize(str(text)))
 
 
-def shorten(message: str, *, most: int = MAX_MESSAGE) -> str:
+def shorten(message: str) -> str:
     r"""Return a message without control characters and with long words cut.
 
     >>> print(shorten("no file `\x1b[31mred`"))
@@ -74,13 +74,13 @@ def shorten(message: str, *, most: int = MAX_MESSAGE) -> str:
     >>> len(shorten("x" * 1000))
     121
     """
-    text = re.sub(rf"[^\s`'\"]{{{MAX_WORD},}}", _cut_word, sanitize(message, keep="\n"))
+    text = re.sub(
+        rf"[^\s`'\"]{{{MAX_WORD},}}",
+        lambda word: f"{word[0][:60]}...({len(word[0]):,} letters)...{word[0][-40:]}",
+        sanitize(message, keep="\n"),
+    )
     # the end is kept, too: it has the way out
-    return text if len(text) <= most else f"{text[: most - 500]} ... {text[-400:]}"
-
-
-def _cut_word(word: re.Match[str]) -> str:
-    return f"{word[0][:60]}...({len(word[0]):,} letters)...{word[0][-40:]}"
+    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 500]} ... {text[-400:]}"
 
 
 def print_error(message: str) -> None:
@@ -99,6 +99,7 @@ def print_note(message: str) -> None:
 
 def print_markup(console: Console, text: str) -> None:
     """Print a paragraph in rich's markup, wrapped between words if it goes to a terminal."""
+    # a word longer than a line gets its own, whole: a path that is cut could not be copied
     paragraph = Text.from_markup(text)
     breaks = _find_breaks(paragraph.plain, console.width) if console.is_terminal else []
     for line in paragraph.divide(breaks):
@@ -164,11 +165,6 @@ def warnings_as_notes() -> Iterator[None]:
         yield
     for message in dict.fromkeys(str(record.message) for record in records):
         print_note(message)
-
-
-def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning as a note, without the line of source that Python prints."""
-    print_note(str(message))
 
 
 def make_table(*heads: str, **options: Any) -> Table:

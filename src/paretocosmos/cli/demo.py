@@ -18,12 +18,7 @@ from paretocosmos.cli.console import (
     print_path,
 )
 from paretocosmos.cli.options import AsJson
-from paretocosmos.cli.reproduction_view import (
-    end_interrupted_recipe,
-    exit_on_failures,
-    print_reproduction,
-    show_experiments,
-)
+from paretocosmos.cli.reproduce import exit_on_failures, follow_reproduction, print_reproduction
 from paretocosmos.cli.results import print_consequences
 from paretocosmos.cli.train import summarize_run
 from paretocosmos.explorer import build_page_model
@@ -31,7 +26,6 @@ from paretocosmos.explorer import write_report as write_page
 from paretocosmos.io.progress import status
 from paretocosmos.paper.recipe import Recipe, load_recipe
 from paretocosmos.runs.load import load
-from paretocosmos.runtime.device import convert_sigterm
 
 # `Recipe.only` takes names of problems, methods and protocols together.
 PUBLISHED = ("adult", "compas", "default_credit", "cosmos", "paper")
@@ -77,19 +71,16 @@ def demo(
 
     started = time.perf_counter()
     recipe = load_demo_recipe()
-    try:
-        with convert_sigterm(), show_experiments(quiet=as_json) as show:
-            reproduction = reproduce(
-                recipe,
-                out=out,
-                # networks so small are not faster on a GPU
-                device="cpu",
-                # a process per set, as long as each has a core
-                workers=min(len(recipe.experiments), torch.get_num_threads()),
-                progress=show,
-            )
-    except KeyboardInterrupt:
-        raise end_interrupted_recipe(out) from None
+    with follow_reproduction(out, quiet=as_json) as show:
+        reproduction = reproduce(
+            recipe,
+            out=out,
+            # networks so small are not faster on a GPU
+            device="cpu",
+            # a process per set, as long as each has a core
+            workers=min(len(recipe.experiments), torch.get_num_threads()),
+            progress=show,
+        )
     # the report would lack a part without which it makes no sense
     exit_on_failures(reproduction)
     # `reproduce` has expanded it by itself

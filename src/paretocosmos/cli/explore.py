@@ -1,7 +1,6 @@
 """`paretocosmos explore`."""
 
 import tempfile
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +24,6 @@ from paretocosmos.cli.options import (
 from paretocosmos.cli.results import suggest_choice
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.files import user_path
-from paretocosmos.io.progress import status
 from paretocosmos.runs.folders import split_runs
 from paretocosmos.runs.load import load_run
 
@@ -62,48 +60,40 @@ def explore(
     A RUN may also be a folder of runs, as `compare` and `--seeds` write it. The page is one file
     that needs no server and no network.
     """
-    from paretocosmos.explorer import build_page_model, write_report
+    from paretocosmos.explorer import write_page
 
-    run_folders = [path for folder in folders for path in _find_finished(folder)]
+    run_folders: list[Path] = []
+    for folder in folders:
+        finished, unfinished = split_runs(user_path(folder))
+        run_folders += finished
+        # a folder of seeds may be in training while somebody looks at it
+        if unfinished:
+            print_note(f"unfinished runs are left out: {', '.join(map(str, unfinished))}")
     runs = [load_run(path, trust=trust or (), device=device) for path in run_folders]
-    # before the evaluation, which takes a while
-    page = None if out is None else _check_page(out)
-    with warnings_as_notes(), status("evaluating the runs"):
-        model = build_page_model(
-            runs, data=data, samples=samples, threshold=threshold, network=not no_model
-        )
-    # outside of the run folder: a page of several runs belongs to none of them
-    page = page or Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
-    # printed, since the page itself does not say it: the reason may name folders
-    if model.reason:
-        print_note(f"the page has no counted answers: {model.reason}")
-    with status("writing the page"):
-        write_report(page, model)
-    if as_json:
-        print_json({"page": str(page), "runs": list(map(str, run_folders))})
+    if out is None:
+        # outside of the run folder: a page of several runs belongs to none of them
+        path = Path(tempfile.mkdtemp(prefix="paretocosmos-")) / "explore.html"
     else:
-        print_path("page", page)
+        path = user_path(out).absolute()
+        # before the evaluation, which takes a while
+        if path.suffix.lower() not in (".html", ".htm") or not path.parent.is_dir():
+            raise ConfigurationError(
+                f"--out must be an .html file in a folder that exists, found `{out}`: try "
+                "--out explore.html"
+            )
+    with warnings_as_notes():
+        page = write_page(
+            runs, path, data=data, samples=samples, threshold=threshold, network=not no_model
+        )
+    # printed, since the page itself does not say it: the reason may name folders
+    if page.reason:
+        print_note(f"the page has no counted answers: {page.reason}")
+    if as_json:
+        print_json({"page": str(path), "runs": list(map(str, run_folders))})
+    else:
+        print_path("page", path)
     # On a machine without a screen there is no browser, which is no error.
-    if not no_open and not webbrowser.open(page.as_uri()):
-        print_note(f"no browser was found: open {page} in one")
+    if not no_open and not page.open():
+        print_note(f"no browser was found: open {path} in one")
     if not as_json:
         print_next_command(*suggest_choice(runs[0]))
-
-
-def _find_finished(folder: Path) -> list[Path]:
-    """Return the folders of the finished runs; print a note on others, which are left out."""
-    finished, unfinished = split_runs(user_path(folder))
-    # a folder of seeds may be in training while somebody looks at it
-    if unfinished:
-        print_note(f"unfinished runs are left out: {', '.join(map(str, unfinished))}")
-    return finished
-
-
-def _check_page(out: Path) -> Path:
-    page = user_path(out).absolute()
-    if page.suffix.lower() not in (".html", ".htm") or not page.parent.is_dir():
-        raise ConfigurationError(
-            f"--out must be an .html file in a folder that exists, found `{out}`: try "
-            "--out explore.html"
-        )
-    return page

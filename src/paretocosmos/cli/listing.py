@@ -32,7 +32,15 @@ def list_names(
     if kind is not None and kind not in kinds:
         raise unknown("kind", kind, kinds)
     # all kinds by default: a newcomer does not know them yet
-    summaries = {name: _load_summaries(name) for name in (kinds if kind is None else (kind,))}
+    summaries: dict[str, dict[str, str]] = {}
+    for name in kinds if kind is None else (kind,):
+        if name == "recipes":
+            summaries[name] = {recipe: load_recipe(recipe).title for recipe in recipe_names()}
+            continue
+        summaries[name] = {entry: registry.summary(name, entry) for entry in registry.names(name)}
+        if name == "methods":
+            # pairs of method and conditioning are methods to whoever names one
+            summaries[name] |= {pair: str(describe_pair(pair)["summary"]) for pair in get_pairs()}
     if as_json:
         print_json(summaries)
         return
@@ -40,14 +48,3 @@ def list_names(
         print_markup(get_stdout(), f"[bold]{title}[/]")
         print_fields(entries)
     print_next_command("train", "adult")
-
-
-def _load_summaries(kind: str) -> dict[str, str]:
-    """Return the names of a kind, each with a summary in one line."""
-    if kind == "recipes":
-        return {name: load_recipe(name).title for name in recipe_names()}
-    summaries = {name: registry.summary(kind, name) for name in registry.names(kind)}
-    if kind == "methods":
-        # pairs of method and conditioning are methods to whoever names one
-        summaries |= {name: str(describe_pair(name)["summary"]) for name in get_pairs()}
-    return summaries

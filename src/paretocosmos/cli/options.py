@@ -13,10 +13,10 @@ import typer
 from paretocosmos.cli.console import print_error, print_note, warnings_as_notes
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.io.progress import status
+from paretocosmos.plotting import save_front
 from paretocosmos.problems import problem_name
 from paretocosmos.runs.run import Run
 from paretocosmos.runtime.device import convert_sigterm
-from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.progress import show_bars
 
 
@@ -249,7 +249,13 @@ def collect_plan(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Collect the keyword arguments of `fit` or `compare` among the arguments of a command."""
     # `compare` lacks some of these options, such as `method`
     plan = {name: arguments[name] for name in PLAN_OPTIONS if name in arguments}
-    return plan | {"callbacks": _make_loggers(arguments["log_to"])}
+    callbacks = []
+    if arguments["log_to"]:
+        # imported on demand, as each logger needs an extra
+        from paretocosmos.integrations.loggers import make_logger
+
+        callbacks = [make_logger(text) for text in arguments["log_to"]]
+    return plan | {"callbacks": callbacks}
 
 
 def collect_criteria(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,16 +291,6 @@ def parse_setting(text: str, option: str = "--set") -> tuple[str, str]:
     if not equals or not key:
         raise ConfigurationError(f"{option} takes KEY=VALUE, found `{text}`")
     return key.strip(), value.strip()
-
-
-def _make_loggers(texts: list[str] | None) -> list[Callback]:
-    """Build the loggers of `--log-to`."""
-    if not texts:
-        return []
-    # imported on demand, as each logger needs an extra
-    from paretocosmos.integrations.loggers import make_logger
-
-    return [make_logger(text) for text in texts]
 
 
 def parse_seeds(text: str | None) -> list[int] | None:
@@ -377,14 +373,18 @@ def report_failures(failures: Mapping[str, str]) -> None:
         raise typer.Exit(1)
 
 
-def save_picture(run: Run) -> None:
-    """Save the picture of a run; without a plotting package, print a note instead."""
-    title = f"{run.front.provenance['problem']} by {run.record['label']}"
+@contextmanager
+def drawing(name: str) -> Iterator[None]:
+    """Say that a picture is drawn; without a plotting package, print a note instead."""
     try:
         with status("drawing"):
-            # inside of `try`, since matplotlib is an extra
-            from paretocosmos.plotting import save_front
-
-            save_front(run.folder / "front.png", [run.front, run.front_val], title=title)
+            yield
     except MissingExtraError as error:
-        print_note(f"no front.png: {error}")
+        print_note(f"no {name}: {error}")
+
+
+def save_picture(run: Run) -> None:
+    """Save the picture of a run."""
+    title = f"{run.front.provenance['problem']} by {run.record['label']}"
+    with drawing("front.png"):
+        save_front(run.folder / "front.png", [run.front, run.front_val], title=title)

@@ -16,7 +16,6 @@ import typer
 from paretocosmos.cli import options
 from paretocosmos.cli.console import print_next_command, print_note, print_text, warnings_as_notes
 from paretocosmos.errors import ConfigurationError, RunError
-from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
 from paretocosmos.export.formats import add_predictions
 from paretocosmos.export.network import has_threshold, list_classes
@@ -73,7 +72,14 @@ def predict(
     if ray is not None and chosen:
         raise ConfigurationError(f"{RAY_OR_CHOICE}; found both")
     # before anything is loaded: nobody wants to wait for this
-    rows, out = user_path(rows), None if out is None else _check_out(user_path(out))
+    rows, out = user_path(rows), None if out is None else user_path(out)
+    if out is not None and out.name.lower().endswith(TABLE_ENDINGS):
+        if out.exists():
+            raise RunError(f"`{out}` exists: choose another name with --out")
+    elif out is not None and (out.suffix or out.is_file()):
+        raise ConfigurationError(
+            f"--out must be a {', '.join(TABLE_ENDINGS)} file or a folder, found `{out}`"
+        )
     run = load_run(folder, trust=trust or (), device=device)
     if run.table is None:
         raise ConfigurationError(
@@ -98,24 +104,14 @@ def predict(
             criteria = options.collect_criteria(arguments)
             choice = run.choose(problem=run.problem(data=data), **criteria)
             weights, decided = list(choice.ray), choice.threshold
-            _note_choice(choice)
+            chosen_ray = ", ".join(f"{weight:.4f}" for weight in choice.ray)
+            also = "" if decided == MIDDLE else f", with the threshold {decided:g}"
+            print_note(f"predicted at the ray {chosen_ray}{also}")
         predictor = _Predictor(run, rows, weights, decided)
         predictor.write(out, chain([head], chunks))
     if out is not None:
         print_note(f"`{out}`: {predictor.describe()}")
         print_next_command("export", folder)
-
-
-def _check_out(out: Path) -> Path:
-    """Refuse a file that exists, and a name that is neither a table's nor a folder's."""
-    if out.name.lower().endswith(TABLE_ENDINGS):
-        if out.exists():
-            raise RunError(f"`{out}` exists: choose another name with --out")
-    elif out.suffix or out.is_file():
-        raise ConfigurationError(
-            f"--out must be a {', '.join(TABLE_ENDINGS)} file or a folder, found `{out}`"
-        )
-    return out
 
 
 class _Predictor:
@@ -215,10 +211,3 @@ class _Predictor:
         if self._decided:
             self._positives += int((frame["probability"] > self._threshold).sum())
         return frame
-
-
-def _note_choice(choice: Choice) -> None:
-    """Print which trade-off was chosen."""
-    ray = ", ".join(f"{weight:.4f}" for weight in choice.ray)
-    threshold = "" if choice.threshold == MIDDLE else f", with the threshold {choice.threshold:g}"
-    print_note(f"predicted at the ray {ray}{threshold}")

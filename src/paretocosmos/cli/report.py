@@ -1,8 +1,7 @@
 """`paretocosmos report`."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,9 +18,6 @@ from paretocosmos.cli.options import AsJson, Trust, format_options, parse_seeds
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import path_exists, user_path
 from paretocosmos.paper.recipe import load_recipe
-
-if TYPE_CHECKING:
-    from paretocosmos.paper.results import RecipeResult
 
 
 def report(
@@ -46,7 +42,12 @@ def report(
     """Compare reproduced results with the paper's, in Markdown, HTML, JSON and figures."""
     # imported here, so that `report --help` is fast
     from paretocosmos.paper.collect import collect_results, find_recipes
-    from paretocosmos.paper.report import write_report
+    from paretocosmos.paper.report import (
+        describe_progress,
+        format_epochs,
+        summarize_claim,
+        write_report,
+    )
 
     folder = user_path(out)
     path_exists(folder)  # raises if the folder cannot be read
@@ -72,7 +73,16 @@ def report(
     if as_json:
         print_json([result.to_dict() for result in results])
         return
-    print_report(results, report_folder)
+    console = get_stdout()
+    for result in results:
+        mark = f"REHEARSAL, {format_epochs(result)}: " if result.rehearsal else ""
+        title = f"{mark}{result.recipe}: {result.title}"
+        print_markup(console, f"[bold]{escape(title)}[/]")
+        console.print(f"  {describe_progress(result.experiments)}")
+        # a rehearsal judges no claims
+        for claim in () if mark else result.claims:
+            print_markup(console, escape(f"{claim.claim} {summarize_claim(claim)}"))
+    print_path("report", report_folder / "report.html")
     # the next thing to do is to train what is missing
     incomplete = [
         result.recipe
@@ -84,20 +94,3 @@ def report(
         print_next_command("reproduce", incomplete[0], *same_options)
     else:
         print_next_command("list", "recipes")
-
-
-def print_report(results: "Sequence[RecipeResult]", folder: Path) -> None:
-    """Print a few lines for each recipe, and where the report is."""
-    from paretocosmos.paper.report import describe_progress, summarize_claim
-
-    console = get_stdout()
-    for result in results:
-        epochs = result.rehearsal
-        mark = "" if epochs is None else f"REHEARSAL, {epochs} epoch{'s' * (epochs > 1)}: "
-        title = f"{mark}{result.recipe}: {result.title}"
-        print_markup(console, f"[bold]{escape(title)}[/]")
-        console.print(f"  {describe_progress(result.experiments)}")
-        # a rehearsal judges no claims
-        for claim in result.claims if epochs is None else ():
-            print_markup(console, escape(f"{claim.claim} {summarize_claim(claim)}"))
-    print_path("report", folder / "report.html")

@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,24 +42,18 @@ def suggest_choice(run: Run) -> list[object]:
     return ["choose", run.folder, "--max", f"{front.names[-1]}={number:.2g}"]
 
 
-def _get_words(problem: Problem | None, front: Front, metrics: Sequence[str] = ()) -> "Words":
+def get_words(problem: Problem | None, front: Front) -> "Words":
+    """Return the labels and units of a front's objectives and metrics, and a title."""
     # a slow import, which `--json` does without
     from paretocosmos.explorer import build_words
 
-    names = list(dict.fromkeys([*front.names, *front.metrics, *metrics]))
+    names = list(dict.fromkeys([*front.names, *front.metrics]))
     return build_words(problem, names, str(front.provenance.get("problem")))
-
-
-def get_measures(
-    problem: Problem | None, front: Front, metrics: Sequence[str] = ()
-) -> Mapping[str, Measure]:
-    """Return the labels and units of a front's objectives and metrics, and of further metrics."""
-    return _get_words(problem, front, metrics).measures
 
 
 def find_plain_metrics(problem: Problem | None, front: Front) -> list[str]:
     """Return the plainest metrics of what is traded: one per objective, and selection rates."""
-    plain = dict(_get_words(problem, front).instead)
+    plain = dict(get_words(problem, front).instead)
     names = [plain.get(name, name) for name in front.names]
     # people speak of the share that is right, not of the share that is wrong
     if "accuracy" in front.metrics:
@@ -70,17 +63,6 @@ def find_plain_metrics(problem: Problem | None, front: Front) -> list[str]:
     return list(dict.fromkeys([*names, *rates]))
 
 
-def find_ends(front: Front) -> tuple[int, int] | None:
-    """Return the indices of the ends of a front of two objectives, else `None`."""
-    if front.objectives != 2:
-        return None
-    if front.provenance.get("networks") is None:
-        return 0, -1
-    # separate networks need not be ordered by their rays: take the best for each objective
-    first, second = front.values.T
-    return int(np.lexsort((second, first))[0]), int(np.lexsort((first, second))[0])
-
-
 def format_span(front: Front, name: str, measure: Measure) -> str:
     """Format a metric's range: from one end of the front to the other, or from least to most."""
     column = (
@@ -88,11 +70,15 @@ def format_span(front: Front, name: str, measure: Measure) -> str:
     )
     if len(front) == 1:
         return measure.said(float(column[0]))
-    indices = find_ends(front)
+    indices = [0, -1]
+    if front.objectives == 2 and front.provenance.get("networks") is not None:
+        # separate networks need not be ordered by their rays: take the best for each objective
+        one, other = front.values.T
+        indices = [np.lexsort((other, one))[0], np.lexsort((one, other))[0]]
     finite = column[~np.isnan(column)]
     # without finite values there is no least one: the ends then print NaN
-    if indices is not None or not len(finite):
-        ends = column[list(indices or (0, -1))]
+    if front.objectives == 2 or not len(finite):
+        ends = column[indices]
     else:
         ends = np.array([finite.min(), finite.max()])
     first, last = (measure.said(float(end)) for end in ends)
@@ -103,10 +89,19 @@ def format_span(front: Front, name: str, measure: Measure) -> str:
 def print_consequences(run: Run) -> None:
     """Print the range of what is traded, with the names to use in commands."""
     front = run.front
-    words = _get_words(run.trained_on, front)
+    words = get_words(run.trained_on, front)
     console = get_stdout()
     print_markup(console, f"[bold]{escape(words.title)}[/]")
-    print_markup(console, escape(_describe_heading(front, words)))
+    goals = [words.measures[name].wish for name in front.names]
+    if len(front) == 1:
+        heading = "One point, on test:"
+    elif front.objectives != 2:
+        heading = f"On test, over all {len(front)} trade-offs, from the least to the most:"
+    elif front.provenance.get("networks") is None:
+        heading = f"On test, as weight moves from “{goals[0]}” to “{goals[1]}”:"
+    else:
+        heading = f"On test, from the network best at “{goals[0]}” to the one best at “{goals[1]}”:"
+    print_markup(console, escape(heading))
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_column()
     for _ in range(2):
@@ -129,15 +124,3 @@ def compute_by_objective(front: Front) -> dict[str, dict[str, float | None]]:
         # the training warned already if all points lie beyond the reference point
         warnings.simplefilter("ignore", FrontWarning)
         return front_report(front).to_dict()["by_objective"]
-
-
-def _describe_heading(front: Front, words: "Words") -> str:
-    """Return the heading of the table that `print_consequences` prints."""
-    goals: Sequence[str] = [words.measures[name].wish for name in front.names]
-    if len(front) == 1:
-        return "One point, on test:"
-    if front.objectives == 2:
-        if front.provenance.get("networks") is None:
-            return f"On test, as weight moves from “{goals[0]}” to “{goals[1]}”:"
-        return f"On test, from the network best at “{goals[0]}” to the one best at “{goals[1]}”:"
-    return f"On test, over all {len(front)} trade-offs, from the least to the most:"

@@ -39,11 +39,22 @@ def sweep(
 ) -> None:
     """Train PROBLEM with every combination of some values, and rank them on validation data."""
     arguments = {**locals(), **shared}
+    combinations: dict[str, Any] = {}
+    for text in grid:
+        key, values = options.parse_setting(text, "--grid")
+        if key in combinations:
+            raise ConfigurationError(f"--grid has `{key}` twice: give it once")
+        try:
+            combinations[key] = shlex.split(values)  # quotes hold a value together
+        except ValueError as error:
+            raise ConfigurationError(
+                f"--grid takes values between spaces, found `{text}`: close the quote"
+            ) from error
     # a folder per trial, which has one per seed
     with options.follow_training(shared["out"], quiet=shared["as_json"], levels=2):
         done = sweep_settings(
             problem,
-            parse_grid(grid),
+            combinations,
             samples=samples,
             measure=measure,  # type: ignore[arg-type]  # checked there
             seeds=options.list_seeds(shared["seeds"], shared["seed"]),
@@ -57,19 +68,3 @@ def sweep(
         (best,) = done.best.values()
         print_next_command("explore", best[0].folder)
     options.report_failures(done.failures)
-
-
-def parse_grid(texts: list[str]) -> dict[str, Any]:
-    """Parse a repeatable KEY='VALUE VALUE' into lists of values; quotes hold a value together."""
-    grid: dict[str, Any] = {}
-    for text in texts:
-        key, values = options.parse_setting(text, "--grid")
-        if key in grid:
-            raise ConfigurationError(f"--grid has `{key}` twice: give it once")
-        try:
-            grid[key] = shlex.split(values)
-        except ValueError as error:
-            raise ConfigurationError(
-                f"--grid takes values between spaces, found `{text}`: close the quote"
-            ) from error
-    return grid

@@ -109,7 +109,6 @@ def check_preset(name: str) -> str:
 def choose_method(
     preset: str,
     objectives: Sequence[Objective],
-    settings: Mapping[str, Any],
     *,
     loop: bool = False,
 ) -> str:
@@ -122,16 +121,10 @@ def choose_method(
     Args:
         preset: its name.
         objectives: what is traded.
-        settings: what the caller has set.
         loop: whether a loop of somebody else trains, which does not know how long it will be.
     """
     gaps = any(isinstance(_unwrap(objective), GroupObjective) for objective in objectives)
     plain = preset == "default" and (loop or gaps or _trades_both_sides(objectives))
-    if plain and {"penalty", "method.penalty"} & settings.keys():
-        raise ConfigurationError(
-            f"`penalty` is a setting of the method `cosmos`, but the preset `{preset}` uses "
-            '`linear` here: set method="cosmos" too'
-        )
     return "linear" if plain else "cosmos"
 
 
@@ -206,7 +199,7 @@ def compute_preset_settings(
         settings["learning_rate"] = _SMALL_NETWORK_RATE
     if _trades_both_sides(problem.objectives):
         settings |= _LEVELS
-    aligned = label == "cosmos" and choose_method(preset, problem.objectives, {}) == "cosmos"
+    aligned = label == "cosmos" and choose_method(preset, problem.objectives) == "cosmos"
     if aligned:
         # for many objectives most rays of one alpha would lie near the centre, none at a corner
         settings |= _ALIGNED | {"alpha": 1 / len(problem.objectives)}

@@ -155,7 +155,7 @@ def _choose_components(
     )
     preset = choose_preset(options["preset"], loaded)  # the paper's protocol has the paper's
     if method is None:
-        method = choose_method(preset, loaded.objectives, settings)
+        method = choose_method(preset, loaded.objectives)
     method, conditioning = _split_pair(method, model, options["conditioning"])
     if isinstance(method, str):
         owners["method"] = registry.find("methods", method)

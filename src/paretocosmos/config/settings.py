@@ -332,6 +332,17 @@ def split_settings(
             except ConfigurationError as error:
                 mistakes.append(str(error))
         elif not lenient:
+            takers = [
+                method
+                for method in (registry.names("methods") if "method" in owners else ())
+                if name in registry.parameters(registry.find("methods", method))
+            ]
+            if takers and prefix in ("", "method"):
+                mistakes.append(
+                    f"unknown setting `{key}`: it belongs to {', '.join(takers)}, so set "
+                    f'method="{takers[0]}" too, or write `{takers[0]}.{name}` to compare methods'
+                )
+                continue
             names = {name for by_name in parameters.values() for name in by_name}
             mistakes.append(str(unknown("setting", key, names)))
     if mistakes:

@@ -22,6 +22,7 @@ from paretocosmos.explorer.page_model import (
     PageModel,
     RunView,
     Samples,
+    Words,
     build_words,
 )
 from paretocosmos.explorer.predictions import (
@@ -32,7 +33,6 @@ from paretocosmos.explorer.predictions import (
     compute_shares,
     count_answers,
     find_readers,
-    get_sizes,
 )
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.problems import HELD, Problem, Split
@@ -82,44 +82,34 @@ def build_page_model(
         The model of the page; if the data cannot be read, it has fronts only, and the reason.
     """
     _check_runs(runs)
-    page = _evaluate_where_possible(runs, data, samples, threshold)
-    return page if runs[0].table is None else add_networks(page, runs, wanted=network)
-
-
-def _evaluate_where_possible(
-    runs: Sequence[Run], data: str | None, samples: bool, threshold: float | None
-) -> PageModel:
     # all runs of a page share a threshold: counts at different ones cannot be compared
     decided = predicts_at(runs[0]).threshold if threshold is None else threshold
+    problem, page, reason = None, None, ""
     try:
         problem = runs[0].problem(data=data)
     except ParetoCosmosError as error:
         if threshold is not None:  # without data, the threshold would be ignored
             raise
-        return _model_fronts_only(runs, None, error)
-    problem = at_threshold(problem, decided)
-    try:
-        model = _evaluate_runs(runs, problem, decided)
-    except ParetoCosmosError as error:
-        return _model_fronts_only(runs, problem, error)
-    # dropped last, since the counts need what the samples need
-    return model if samples else _drop_samples(model)
+        reason = str(error)
+    if problem is not None:
+        problem = at_threshold(problem, decided)
+        try:
+            page = _evaluate_runs(runs, problem, decided)
+        except ParetoCosmosError as error:
+            reason = str(error)
+    if page is None:
+        views = [RunView(run.record, _get_fronts(run), str(run.folder)) for run in runs]
+        words = _build_words(problem, runs)
+        page = PageModel(views, samples_note=NO_DATA, reason=reason, words=words)
+    elif not samples:  # dropped last, since the counts need what the samples need
+        page = _drop_samples(page)
+    return page if runs[0].table is None else add_networks(page, runs, wanted=network)
 
 
-def _model_fronts_only(
-    runs: Sequence[Run], problem: Problem | None, error: ParetoCosmosError
-) -> PageModel:
-    views = [RunView(run.record, _get_fronts(run), str(run.folder)) for run in runs]
-    words = build_words(problem, _get_quantities(runs), _get_name(runs[0]))
-    return PageModel(views, samples_note=NO_DATA, reason=str(error), words=words)
-
-
-def _get_quantities(runs: Sequence[Run]) -> list[str]:
-    return [*dict.fromkeys(name for run in runs for name in (*run.front.names, *run.front.metrics))]
-
-
-def _get_name(run: Run) -> str:
-    return str(run.record.get("name") or "")
+def _build_words(problem: Problem | None, runs: Sequence[Run]) -> Words:
+    """Return the labels of all objectives and metrics of runs."""
+    names = dict.fromkeys(name for run in runs for name in (*run.front.names, *run.front.metrics))
+    return build_words(problem, list(names), str(runs[0].record.get("name") or ""))
 
 
 def _drop_samples(model: PageModel) -> PageModel:
@@ -143,15 +133,15 @@ def _check_runs(runs: Sequence[Run]) -> None:
     for run in runs[1:]:
         differs = run.front.names != runs[0].front.names or run.table != runs[0].table
         if differs or any(run.record.get(key) != runs[0].record.get(key) for key in keys):
-            raise ConfigurationError(
-                f"the runs of one page must share a problem, its data and its protocol, found "
-                f"{_describe_run(runs[0])} and {_describe_run(run)}: make a page for each"
+            first, other = (
+                f"`{run.record.get('name')}` ({', '.join(run.front.names)}) in `{run.folder}`, "
+                f"protocol {run.record.get('protocol')}"
+                for run in (runs[0], run)
             )
-
-
-def _describe_run(run: Run) -> str:
-    problem = f"`{run.record.get('name')}` ({', '.join(run.front.names)})"
-    return f"{problem} in `{run.folder}`, protocol {run.record.get('protocol')}"
+            raise ConfigurationError(
+                "the runs of one page must share a problem, its data and its protocol, found "
+                f"{first} and {other}: make a page for each"
+            )
 
 
 def _load_in_memory(problem: Problem, split: Split) -> Batch:
@@ -166,7 +156,9 @@ def _load_in_memory(problem: Problem, split: Split) -> Batch:
 
 def _evaluate_runs(runs: Sequence[Run], problem: Problem, threshold: float) -> PageModel:
     test = _load_in_memory(problem, "test")
-    candidates = spread_rows(len(test))
+    # spread evenly over the split
+    spread = np.linspace(0, len(test) - 1, min(len(test), CANDIDATES))
+    candidates = torch.from_numpy(spread.astype(np.int64))
     # Nine rays along the front show well enough whose predictions change.
     ray_indices = np.linspace(0, len(runs[0].front) - 1, 9).astype(np.int64)
     outputs = _predict(runs[0], problem, test, _get_rays(runs[0], ray_indices), candidates)
@@ -179,13 +171,14 @@ def _evaluate_runs(runs: Sequence[Run], problem: Problem, threshold: float) -> P
     probabilities = [reader.predict(outputs)[0] for reader in readers]
     rows, changing = choose_samples(candidates, probabilities, groups)
     samples = collect_samples(problem, test, rows, changing, readers)
-    words = build_words(problem, _get_quantities(runs), _get_name(runs[0]))
+    words = _build_words(problem, runs)
     outcomes = build_outcomes(problem, readers, words.groups)
     views = []
     for run in runs:
         answers = None
         # runs may have preprocessed the same data differently, so rows are not interchangeable
-        if _has_same_inputs(run, runs[0]):
+        shape = run.record["input_shape"]
+        if run.table == runs[0].table and shape == runs[0].record["input_shape"]:
             answers = _collect_answers(run, problem, test, samples, readers, outcomes)
         fronts = _evaluate_at_threshold(run, problem, threshold)
         views.append(RunView(run.record, fronts, str(run.folder), answers))
@@ -194,7 +187,9 @@ def _evaluate_runs(runs: Sequence[Run], problem: Problem, threshold: float) -> P
         words,
         outcomes=outcomes,
         # from the counts, so that the page never shows other sizes than those it counted
-        sizes=get_sizes(views[0].answers.confusion),
+        sizes={
+            split: int(heads[0][0, 0].sum()) for split, heads in views[0].answers.confusion.items()
+        },
         threshold=threshold if any(reader.head.binary for reader in readers) else None,
     )
     note = "" if samples.texts or samples.images else "These samples cannot be shown as text."
@@ -221,10 +216,6 @@ def _evaluate_at_threshold(run: Run, problem: Problem, threshold: float) -> tupl
         )
         for front in _get_fronts(run)
     )
-
-
-def _has_same_inputs(run: Run, first: Run) -> bool:
-    return run.table == first.table and run.record["input_shape"] == first.record["input_shape"]
 
 
 def _collect_answers(
@@ -286,11 +277,6 @@ def _predict(
         outputs = predict_at_rays(run.model, inputs, rays, problem.prepare)
         on_cpu: Outputs = map_tensors(lambda out: out.cpu(), outputs)
     return on_cpu
-
-
-def spread_rows(size: int) -> Tensor:
-    """Return row numbers spread evenly over a split, at most `CANDIDATES`."""
-    return torch.from_numpy(np.linspace(0, size - 1, min(size, CANDIDATES)).astype(np.int64))
 
 
 def choose_samples(

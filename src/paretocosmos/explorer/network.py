@@ -41,12 +41,14 @@ def add_networks(page: PageModel, runs: Sequence[Run], *, wanted: bool) -> PageM
             note = f"This page cannot answer for a case of yours: it does not compute {error}."
             views.append(dataclasses.replace(view, network_note=note))
     assert runs[0].table is not None
-    return dataclasses.replace(
-        page,
-        runs=views,
-        columns=describe_table(runs[0].table) if wanted else (),
-        answer=describe_answer(runs[0]),
-    )
+    columns = describe_table(runs[0].table) if wanted else ()
+    # how outputs are read: the task, the names of classes, the scale of a number
+    about = runs[0].record["about"]
+    answer = Answer.from_about(about).to_dict()
+    if answer["task"] == "binary":
+        positive = str(about.get("positive", 1))
+        answer["classes"] = [str(about.get("negative", f"not {positive}")), positive]
+    return dataclasses.replace(page, runs=views, columns=columns, answer=answer)
 
 
 def describe_network(run: Run) -> dict[str, Any]:
@@ -161,13 +163,3 @@ def describe_table(table: Table) -> list[dict[str, Any]]:
         columns.append(column | {"means": table.mean[span], "scales": table.scale[span]})
         start += len(labels)
     return columns
-
-
-def describe_answer(run: Run) -> dict[str, Any]:
-    """Return how outputs are read: the task, the names of classes, the scale of a number."""
-    about = run.record["about"]
-    answer = Answer.from_about(about).to_dict()
-    if answer["task"] == "binary":
-        positive = str(about.get("positive", 1))
-        answer["classes"] = [str(about.get("negative", f"not {positive}")), positive]
-    return answer

@@ -249,8 +249,14 @@ def build_words(problem: Problem | None, quantities: Sequence[str], name: str = 
     if isinstance(problem, TabularProblem) and problem.compares_rates:
         # "selected" says little: the problem knows whether people are hired or denied
         measures |= _adapt_measures(problem, groups, measures)
+    title = name
+    if isinstance(problem, TabularProblem):
+        target = problem.target.replace("_", " ")
+        title = f"What is the {target}?"
+        if problem.compares_rates:
+            title = f"Is {target} “{problem.positive}”?"
     return Words(
-        title=wording.title or _make_title(problem, name),
+        title=wording.title or title,
         rows=wording.rows,
         data=wording.data,
         groups=groups,
@@ -275,15 +281,6 @@ def get_group_titles(problem: Problem | None) -> tuple[str, ...]:
     if not any(_BARE.fullmatch(part) for name in names for part in name.split(AND)):
         return tuple(names)
     return tuple(f"{problem.grouping.title}: {name}" for name in names)
-
-
-def _make_title(problem: Problem | None, name: str) -> str:
-    if not isinstance(problem, TabularProblem):
-        return name
-    target = problem.target.replace("_", " ")
-    return (
-        f"Is {target} “{problem.positive}”?" if problem.compares_rates else f"What is the {target}?"
-    )
 
 
 def _adapt_measures(

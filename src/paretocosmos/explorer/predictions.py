@@ -1,8 +1,8 @@
 """Read predicted classes from a network's outputs, and count how often each group gets which."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +85,13 @@ def find_readers(
             if tabular is not None:
                 classes = (f"not {tabular.positive}", tabular.positive)
             head = Head(name, classes, binary=True)
-        elif scores.ndim == 3 and _are_classes(labels, count := scores.shape[-1]):
+        # indices of so many classes, without gaps such as -1
+        elif (
+            scores.ndim == 3
+            and labels.ndim == 1
+            and not labels.is_floating_point()
+            and bool(((labels >= 0) & (labels < (count := scores.shape[-1]))).all())
+        ):
             classes = _get_class_names(problem, count) or tuple(map(str, range(count)))
             head = Head(name, classes, binary=False)
         else:
@@ -94,12 +100,6 @@ def find_readers(
         groups = len(get_group_titles(problem))
         readers.append(HeadReader(head, output, target, groups, threshold))
     return readers
-
-
-def _are_classes(labels: Tensor, count: int) -> bool:
-    """Return True if the labels are indices of so many classes, without gaps such as -1."""
-    is_index = labels.ndim == 1 and not labels.is_floating_point()
-    return is_index and bool(((labels >= 0) & (labels < count)).all())
 
 
 def _get_class_names(problem: Problem, count: int) -> tuple[str, ...]:
@@ -137,7 +137,15 @@ def build_outcomes(
     if isinstance(problem, TabularProblem) and problem.compares_rates:
         outcomes = list(_build_group_outcomes(problem, groups[:MAX_GROUPS]))
     elif len(readers) > 1:
-        outcomes = [_build_task_outcome(problem.wording, readers)]
+        words, cells = problem.wording, []
+        for index, reader in enumerate(readers):
+            name = reader.head.name.replace("_", " ")
+            task = words.tasks.get(reader.target, f"answers on {name}")
+            cells.append(Cell(task, f"# of 100 {task} {words.wrong}", index, 0, (), "wrong"))
+        title = sentence(words.wrong.removeprefix("are ")).rstrip(".")
+        title = "Wrong answers" if title == "Wrong" else title
+        meaning = "Of 100 answers to each question, how many are wrong."
+        outcomes = [Outcome(title, meaning, "", tuple(cells), larger=False, lead=True)]
     else:
         outcomes = list(_build_class_outcomes(problem.wording, readers[0], groups[:MAX_GROUPS]))
     # the objectives by their own names and by the plainer ones the page uses
@@ -206,17 +214,6 @@ def _build_group_outcomes(problem: TabularProblem, groups: Sequence[str]) -> Ite
         larger=False,
         lead=True,
     )
-
-
-def _build_task_outcome(words: Wording, readers: Sequence[HeadReader]) -> Outcome:
-    cells = []
-    for index, reader in enumerate(readers):
-        task = words.tasks.get(reader.target, f"answers on {reader.head.name.replace('_', ' ')}")
-        cells.append(Cell(task, f"# of 100 {task} {words.wrong}", index, 0, (), "wrong"))
-    title = sentence(words.wrong.removeprefix("are ")).rstrip(".")
-    title = "Wrong answers" if title == "Wrong" else title
-    meaning = "Of 100 answers to each question, how many are wrong."
-    return Outcome(title, meaning, "", tuple(cells), larger=False, lead=True)
 
 
 def _build_class_outcomes(
@@ -316,7 +313,7 @@ def compute_gap_intervals(
     metrics = {goal.name: goal.score for goal in problem.objectives} | dict(problem.metrics)
     for name, metric in metrics.items():
         moments = [
-            get_moments(metric, map_tensors(partial(_select_ray, index=index), outputs), targets)
+            get_moments(metric, map_tensors(itemgetter(index), outputs), targets)
             for index in range(len(first(outputs)))
         ]
         arrays = [array for array in moments if array is not None]
@@ -325,12 +322,3 @@ def compute_gap_intervals(
             ends = compute_gap_interval(np.stack(arrays), chosen=chosen)
             intervals[name] = np.stack(ends, axis=-1)
     return intervals
-
-
-def _select_ray(out: Tensor, *, index: int) -> Tensor:
-    return out[index]
-
-
-def get_sizes(confusion: Mapping[str, Sequence[Counts]]) -> dict[str, int]:
-    """Return the number of rows of each split."""
-    return {split: int(matrices[0][0, 0].sum()) for split, matrices in confusion.items()}

@@ -1,4 +1,4 @@
-"""Serialize a page: its data as JSON, joined with its assets into one file."""
+"""Write a page: its data as JSON, joined with its assets into one file, and show it."""
 
 import base64
 import dataclasses
@@ -7,9 +7,12 @@ import html
 import json
 import math
 import re
+import tempfile
 import warnings
+import webbrowser
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,14 +20,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, FrontWarning
-from paretocosmos.explorer.page_model import Answers, PageModel, RunView, Samples
+from paretocosmos.errors import ConfigurationError, DataWarning, FrontWarning
+from paretocosmos.explorer.evaluate_page import build_page_model
+from paretocosmos.explorer.page_model import Answers, PageModel, RunView
 from paretocosmos.io import palette
-from paretocosmos.io.files import to_json_value, write_bytes
+from paretocosmos.io.files import to_json_value, user_path, write_bytes
+from paretocosmos.io.progress import status
 from paretocosmos.objectives import measure_of
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.metrics import MEANINGS, front_report
 from paretocosmos.pareto.selection import find_constant
+from paretocosmos.runs.run import Run, SupportsToRun, to_run
 
 
 def serialize_page(page: PageModel, *, thinning: int = 1) -> dict[str, Any]:
@@ -46,6 +52,11 @@ def serialize_page(page: PageModel, *, thinning: int = 1) -> dict[str, Any]:
         if _get_name(run.record, "method") == "separate"
         for front in run.fronts
     }
+    samples = None
+    if page.samples is not None:
+        pngs = (base64.b64encode(png).decode() for png in page.samples.images)
+        images = [f"data:image/png;base64,{png}" for png in pngs]
+        samples = vars(page.samples) | {"images": images, "truth": page.samples.truth.tolist()}
     return {
         "names": list(page.names),
         "metrics": list(metrics),
@@ -55,12 +66,20 @@ def serialize_page(page: PageModel, *, thinning: int = 1) -> dict[str, Any]:
         # the words of the tables in the terminal, so that both say the same
         "meanings": dict(MEANINGS),
         "runs": [
-            _serialize_run(run, label, thinning, separate)
+            {
+                "label": label,
+                "folder": run.folder,
+                "record": _serialize_record(run.record),
+                "fronts": [_serialize_front(f, separate.get(f.split)) for f in run.fronts],
+                "answers": run.answers and _serialize_answers(run.answers, thinning),
+                "network": _encode_arrays(run.network),
+                "network_note": run.network_note,
+            }
             for run, label in zip(page.runs, labels, strict=True)
         ],
         "heads": [dataclasses.asdict(head) for head in page.heads],
         "groups": list(page.groups),
-        "samples": None if page.samples is None else _serialize_samples(page.samples),
+        "samples": samples,
         "samples_note": page.samples_note,
         "columns": list(page.columns),
         "answer": dict(page.answer),
@@ -78,20 +97,6 @@ def to_json(data: object) -> str:
     for letter in "<>&":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text
-
-
-def _serialize_run(
-    run: RunView, label: str, thinning: int, separate: Mapping[str, Front]
-) -> dict[str, Any]:
-    return {
-        "label": label,
-        "folder": run.folder,
-        "record": _serialize_record(run.record),
-        "fronts": [_serialize_front(front, separate.get(front.split)) for front in run.fronts],
-        "answers": None if run.answers is None else _serialize_answers(run.answers, thinning),
-        "network": _encode_arrays(run.network),
-        "network_note": run.network_note,
-    }
 
 
 def _serialize_front(front: Front, separate: Front | None) -> dict[str, Any]:
@@ -134,11 +139,6 @@ def _serialize_answers(answers: Answers, thinning: int) -> dict[str, Any]:
             for split, by_name in answers.gaps.items()
         },
     }
-
-
-def _serialize_samples(samples: Samples) -> dict[str, Any]:
-    images = [f"data:image/png;base64,{base64.b64encode(png).decode()}" for png in samples.images]
-    return vars(samples) | {"images": images, "truth": samples.truth.tolist()}
 
 
 def _make_run_labels(runs: Sequence[RunView]) -> list[str]:
@@ -256,9 +256,10 @@ def write_report(path: Path, page: PageModel) -> None:
     style = palette.css() + _read_asset("page.css")
     # a function around all scripts keeps their names out of the global scope
     script = f'"use strict";\n(() => {{\n{"".join(map(_read_asset, SCRIPTS))}}})();\n'
+    name = _get_name(page.runs[0].record, "name", "problem")
     parts = {
         # the only text that Python puts into the markup; the script sets the others as text
-        "title": html.escape(_make_title(page)),
+        "title": html.escape(page.words.title or str(name or "Pareto front")),
         "style": style,
         # the content security policy names hashes, so an injected script does not run
         "style_hash": _hash_source(style),
@@ -280,11 +281,6 @@ def write_report(path: Path, page: PageModel) -> None:
     )
 
 
-def _make_title(page: PageModel) -> str:
-    name = _get_name(page.runs[0].record, "name", "problem")
-    return page.words.title or str(name or "Pareto front")
-
-
 def _hash_source(content: str) -> str:
     digest = hashlib.sha256(content.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
@@ -292,3 +288,115 @@ def _hash_source(content: str) -> str:
 
 def _read_asset(name: str) -> str:
     return files("paretocosmos.explorer").joinpath("page", name).read_text(encoding="utf-8")
+
+
+# Enough for the plot and the slider, which are used together.
+HEIGHT = 820
+
+
+@dataclass(frozen=True)
+class Page:
+    """Page that was written; a notebook shows it below the cell.
+
+    Attributes:
+        path: the file, which opens in any browser, without Python.
+        height: the height in a notebook, in pixels.
+        reason: the reason why it has no counted answers; empty if it has.
+    """
+
+    path: Path
+    height: int = HEIGHT
+    reason: str = ""
+
+    def open(self) -> bool:
+        """Open the page in a browser; return False if there is none."""
+        return webbrowser.open(self.path.absolute().as_uri())
+
+    def _repr_html_(self) -> str:
+        # the whole page as an attribute: a notebook cannot load a local file into a frame
+        content = html.escape(self.path.read_text(encoding="utf-8"), quote=True)
+        # without allow-same-origin, the page's script cannot reach the notebook
+        permissions = "allow-scripts allow-downloads allow-popups allow-modals"
+        return (
+            f'<iframe title="Explorer" sandbox="{permissions}" srcdoc="{content}" '
+            f'style="width:100%;height:{self.height}px;border:0"></iframe>'
+        )
+
+
+def write_page(
+    runs: Sequence[Run],
+    path: Path,
+    *,
+    data: str | None = None,
+    samples: bool = False,
+    threshold: float | None = None,
+    network: bool = True,
+    height: int = HEIGHT,
+) -> Page:
+    """Write and return the page of runs on one problem.
+
+    Args:
+        runs: the runs; the first is selected when the page opens.
+        path: the file to write.
+        data: the new location of the problem's data, if it has moved.
+        samples: whether to show a dozen samples.
+        threshold: the probability above which a binary prediction is positive.
+        network: whether a page about a table has the weights, and so answers for new rows.
+        height: the height in a notebook, in pixels.
+    """
+    with status("writing the page"):
+        # everything is computed before the file is touched
+        model = build_page_model(
+            runs, data=data, samples=samples, threshold=threshold, network=network
+        )
+        write_report(path, model)
+    return Page(path, height, model.reason)
+
+
+def explore(
+    *runs: Run | SupportsToRun,
+    out: str | Path | None = None,
+    samples: bool = False,
+    threshold: float | None = None,
+    network: bool = True,
+    show: bool = True,
+) -> Page:
+    """Write a page about runs on one problem, or about an estimator, and open it in the browser.
+
+    Args:
+        runs: runs from `fit` or `load_run`, a fitted estimator, or a pipeline that ends in one.
+        out: the ``.html`` file to write; one in a new temporary folder if `None`.
+        samples: whether to show a dozen rows. Whoever gets the page then gets these rows.
+        threshold: the probability above which a binary prediction is positive; if `None`, that of
+            the estimator, and 0.5 for a run.
+        network: whether a page about a table has the weights, and so answers for new rows.
+        show: whether to open the page in a browser.
+
+    Returns:
+        The page, which a notebook shows below the cell; its `path` is the file.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from paretocosmos.estimators import ParetoClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> classifier = ParetoClassifier(random_state=0, epochs=1).fit(X[:, :5], y)
+    >>> page = explore(classifier, out=tempfile.mkdtemp() + "/front.html", show=False)
+    >>> page.path.name, page.path.read_text()[:15]
+    ('front.html', '<!doctype html>')
+    """
+    # a folder of its own, so that two pages of one session do not replace each other
+    path = Path(tempfile.mkdtemp(prefix="paretocosmos-"), "explore.html") if out is None else out
+    page = write_page(
+        [to_run(run) for run in runs],
+        user_path(path),
+        samples=samples,
+        threshold=threshold,
+        network=network,
+    )
+    if page.reason:
+        # warned of here, since the page leaves out the reason
+        message = f"the page has no counted answers: {page.reason}"
+        warnings.warn(message, DataWarning, stacklevel=2)
+    if show:
+        # no browser is no error: the path is returned all the same
+        page.open()
+    return page

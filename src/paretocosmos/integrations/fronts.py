@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError, DataError, FrontWarning
 from paretocosmos.evaluation.evaluate import check_rows
 from paretocosmos.evaluation.scoring import StreamingScores, build_front
-from paretocosmos.objectives import GroupObjective, Objective
+from paretocosmos.objectives import Objective
 from paretocosmos.pareto import metrics
 from paretocosmos.pareto.front import Front
 from paretocosmos.pareto.rays import as_rays, even_rays
@@ -26,13 +26,6 @@ Tallies = list[StreamingScores]
 
 # The target by which objectives weight samples if a batch has it.
 WEIGHT = "weight"
-
-
-def collect_target_names(objectives: Sequence[Objective], extra: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of all targets that objectives read, in their order, without duplicates."""
-    names = [objective.target for objective in objectives]
-    names += [o.sensitive for o in objectives if isinstance(o, GroupObjective)]
-    return tuple(dict.fromkeys([*names, *extra]))
 
 
 def to_batch(data: Any, names: Sequence[str]) -> Batch:

@@ -69,7 +69,13 @@ def save_pretrained(
             f"`{path}` already has a `{WEIGHTS}` from something else: choose another folder"
         )
     state = model.state_dict()
-    frozen = {} if whole else {name: state[name] for name in _list_frozen(model)}
+    # with duplicates: a shared weight has an entry in the state under each of its names
+    named = model.named_parameters(remove_duplicate=False)
+    frozen = {
+        name: state[name]
+        for name, parameter in named
+        if not whole and is_inside(name, ("backbone",)) and not parameter.requires_grad
+    }
     stored = {name: tensor for name, tensor in state.items() if name not in frozen}
     with make_folder(path):
         save_tensors(path / WEIGHTS, stored, {}, hashed=True)
@@ -173,13 +179,6 @@ def _load_weights(model: Conditioning, path: Path, left_out: object) -> None:
             f"{describe_misfit(model, tensors, error)}; pass a network built in the same way"
         ) from error
     model.eval()
-
-
-def _list_frozen(model: Conditioning) -> list[str]:
-    """Return the backbone's frozen weights, by their names in the state dict."""
-    # with duplicates: a shared weight has an entry in the state dict under each of its names
-    named = model.named_parameters(remove_duplicate=False)
-    return [name for name, p in named if is_inside(name, ("backbone",)) and not p.requires_grad]
 
 
 def _compute_digest(tensors: Mapping[str, Tensor]) -> str:

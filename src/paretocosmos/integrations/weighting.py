@@ -24,10 +24,10 @@ from paretocosmos.config.presets import (
 )
 from paretocosmos.config.settings import Training, get_pairs, get_spec_name, split_settings
 from paretocosmos.errors import ConfigurationError, MissingExtraError, unknown
-from paretocosmos.integrations.fronts import collect_target_names, to_batch, to_float32
+from paretocosmos.integrations.fronts import to_batch, to_float32
 from paretocosmos.methods import Gram, Method
 from paretocosmos.nn.conditioning import Conditioning
-from paretocosmos.objectives import Objective
+from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.registry import Spec
 from paretocosmos.training.engine.gradients import LossGradients, find_head_modules
 from paretocosmos.training.engine.step import (
@@ -108,7 +108,7 @@ def build_method(
 ) -> Method:
     """Return the method, given as it is, by name, or by the preset; it must serve one network."""
     if method is None:
-        method = choose_method(check_preset(preset), objectives, settings or {}, loop=True)
+        method = choose_method(check_preset(preset), objectives, loop=True)
     if isinstance(method, str):
         pair = get_pairs().get(method)
         if pair is not None:
@@ -242,7 +242,9 @@ class LossWeighting:
             raise unknown("`ranks`", ranks, get_args(Ranks))
         if type(seed) is not int or seed < 0:
             raise ConfigurationError(f"`seed` must be a whole number of at least 0, found {seed!r}")
-        self.targets = collect_target_names(self.objectives, targets)
+        names = [objective.target for objective in self.objectives]
+        names += [o.sensitive for o in self.objectives if isinstance(o, GroupObjective)]
+        self.targets = tuple(dict.fromkeys([*names, *targets]))
         self.preset, self.rays_per_batch = preset, rays_per_batch
         self.ranks, self.seed = ranks, seed
         defaults = get_loop_settings(preset, self.objectives)

@@ -212,14 +212,6 @@ def sort_recipes(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (not name.startswith("table_1"), name))
 
 
-def _has_results(recipe: Recipe, out: Path) -> bool:
-    # recipes share experiments: one that was not begun is shown once all of its own are there
-    begun = (recipe.root(out) / f"{recipe.name}.json").exists()
-    folders = [f for experiment in recipe.experiments for f in experiment.runs(out).values()]
-    finished = [(folder / "front.json").exists() for folder in folders]
-    return any(finished) if begun else all(finished)
-
-
 def _find_problem_settings(experiment: Experiment) -> set[str]:
     """Return the names of the settings that are the problem's, not the method's."""
     # most experiments change nothing: their problem need not be imported

@@ -335,14 +335,10 @@ def _find_differences(
     if str(record.get("version")).split(".")[:2] != __version__.split(".")[:2]:
         yield f"version: {record.get('version')!r} there, {__version__!r} now"
     for name, before, now in facts:
-        if not _is_same(before, now):
+        # in a record, tuples are lists, as after JSON, and paths are absolute
+        texts = isinstance(before, str) and isinstance(now, str)
+        is_same = before == json.loads(json.dumps(now)) or (
+            texts and Path(before) == user_path(now).absolute()
+        )
+        if not is_same:
             yield f"{name}: {before!r} there, {now!r} now"
-
-
-def _is_same(before: Any, now: Any) -> bool:
-    """Compare a setting with a record, in which tuples are lists and paths are absolute."""
-    # through JSON, as the record went, so that tuples become lists
-    if before == json.loads(json.dumps(now)):
-        return True
-    texts = isinstance(before, str) and isinstance(now, str)
-    return texts and Path(before) == user_path(now).absolute()

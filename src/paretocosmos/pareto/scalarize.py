@@ -108,8 +108,14 @@ def cosmos_loss(
     value = linear_loss(losses, ray)
     if penalty == 0:
         return value
-    least = _get_smallest_square(losses, penalty)
-    return value - penalty * _compute_cosine(losses, direction, least)
+    squared = losses.square().sum(dim=-1)
+    norms = squared * direction.square().sum(dim=-1)
+    defined = squared > _get_smallest_square(losses, penalty)
+    # where() twice: the gradient of the branch not taken must be finite too
+    # divided by sqrt, not times rsqrt: the latter's gradient overflows float32 for losses of 1e-14
+    length = torch.where(defined, norms, 1.0).sqrt()
+    cosine = torch.where(defined, linear_loss(losses, direction) / length, 0.0)
+    return value - penalty * cosine
 
 
 def cosmos_weights(
@@ -170,13 +176,3 @@ def _check_smoothing(smoothing: float) -> None:
 def _get_smallest_square(losses: Tensor, penalty: float) -> float:
     """Return the squared length up to which it is too inexact, or its gradient too large."""
     return 16 * torch.finfo(losses.dtype).tiny * max(1.0, penalty / 64)
-
-
-def _compute_cosine(losses: Tensor, direction: Tensor, least: float) -> Tensor:
-    squared = losses.square().sum(dim=-1)
-    norms = squared * direction.square().sum(dim=-1)
-    defined = squared > least
-    # where() twice: the gradient of the branch not taken must be finite too
-    # divided by sqrt, not times rsqrt: the latter's gradient overflows float32 for losses of 1e-14
-    length = torch.where(defined, norms, 1.0).sqrt()
-    return torch.where(defined, linear_loss(losses, direction) / length, 0.0)

@@ -240,7 +240,15 @@ def compute_cost(front: Front, criteria: Criteria) -> Array:
     if criteria.sought:
         cost = sum(weight * columns[name] for name, weight in criteria.sought.items())
     elif criteria.near is not None:
-        cost = _compute_distance(front, criteria.near)
+        near = criteria.near
+        named = near if isinstance(near, Mapping) else dict(zip(front.names, near, strict=True))
+        squares = np.zeros(len(front))
+        for name, value in named.items():
+            numbers = columns[name]
+            width = np.ptp(numbers[np.isfinite(numbers)]) if np.isfinite(numbers).any() else 1
+            # divided by its extent, or the objective in the largest unit would decide
+            squares += ((numbers - value) / (width if width > 0 else 1)) ** 2
+        cost = np.sqrt(squares)
     elif criteria.knee or criteria.weights is not None:
         scaled = _scale_values(front)
         if criteria.weights is None:
@@ -287,18 +295,6 @@ def _scale_values(front: Front) -> Array:
     low, width = values.min(axis=0), np.ptp(values, axis=0)
     scaled: Array = (front.values - low) / np.where(width > 0, width, 1)
     return scaled
-
-
-def _compute_distance(front: Front, near: Mapping[str, float] | Sequence[float]) -> Array:
-    """Return the distance of every point to given values, each divided by its extent."""
-    # each is divided by its extent, or the objective in the largest unit would decide
-    named = near if isinstance(near, Mapping) else dict(zip(front.names, near, strict=True))
-    total = np.zeros(len(front))
-    for name, value in named.items():
-        numbers = get_columns(front)[name]
-        width = np.ptp(numbers[np.isfinite(numbers)]) if np.isfinite(numbers).any() else 1
-        total += ((numbers - value) / (width if width > 0 else 1)) ** 2
-    return np.sqrt(total)
 
 
 def _explain_infeasibility(front: Front, criteria: Criteria, cost: Array) -> str:

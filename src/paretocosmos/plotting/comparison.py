@@ -204,17 +204,6 @@ def _draw_ideal(axes: "Axes", method: Method, point: Array, *, first: bool) -> N
 WIDTH = 32  # letters of a method's name
 
 
-def legend_title(fronts: Mapping[str, Sequence[Front]]) -> str:
-    """Return the title of the legend: the reference point, and the number of seeds."""
-    reference = next(iter(fronts.values()))[0].reference
-    point = ", ".join(f"{value:g}" for value in reference)
-    # methods may have been trained with different numbers of seeds
-    counts = {len(seeds) for seeds in fronts.values()}
-    seeds = f"{min(counts)} seeds" if len(counts) == 1 else f"up to {max(counts)} seeds"
-    spread = f"\nmean ± deviation of {seeds}" if max(counts) > 1 else ""
-    return f"hypervolume at ({shorten_text(point, 24)}){spread}"
-
-
 def create_legend(
     panels: Sequence[tuple[Sequence[Method], Box]],
     texts: Mapping[str, str],
@@ -307,9 +296,26 @@ def comparison_figure(
             for m in methods
         }
         entries = create_legend([(methods, box)], texts, ideals)
-        draw = _draw_pair if drawn[0].fronts[0].objectives == 2 else _draw_grid
-        draw(figure, drawn, box)
-        _draw_legend(figure, entries, legend_title(fronts), drawn[0].fronts[0].objectives)
+        first = drawn[0].fronts[0]
+        if first.objectives == 2:
+            figure.set_size_inches(8.4, 4.9)
+            axes = figure.add_subplot(label="front")
+            labels = [f"{name}   ← smaller is better" for name in objective_labels(first, 40)]
+            format_axes(axes, *labels)
+            draw_methods(axes, drawn, (0, 1), box)
+        else:  # a panel per pair of objectives below the diagonal
+            side = min(2.7 * first.objectives - 0.5, 14.0)
+            figure.set_size_inches(side, side)
+            labels = [f"{name}  (← better)" for name in objective_labels(first, 26)]
+            for axes, pair in add_pairs(figure, labels):
+                draw_methods(axes, drawn, pair, box)
+        point = ", ".join(f"{value:g}" for value in first.reference)
+        # methods may have been trained with different numbers of seeds
+        counts = {len(seeds) for seeds in fronts.values()}
+        seeds = f"{min(counts)} seeds" if len(counts) == 1 else f"up to {max(counts)} seeds"
+        spread = f"\nmean ± deviation of {seeds}" if max(counts) > 1 else ""
+        heading = f"hypervolume at ({shorten_text(point, 24)}){spread}"
+        _draw_legend(figure, entries, heading, first.objectives)
     return figure
 
 
@@ -375,27 +381,6 @@ def _build_methods(fronts: Mapping[str, Sequence[Front]], ideal: Collection[str]
             "train again with a smaller learning rate"
         )
     return methods
-
-
-def _draw_pair(figure: "Figure", methods: list[Method], box: Box) -> None:
-    """Draw one large panel."""
-    figure.set_size_inches(8.4, 4.9)
-    labels = [
-        f"{name}   ← smaller is better" for name in objective_labels(methods[0].fronts[0], 40)
-    ]
-    axes = figure.add_subplot(label="front")
-    format_axes(axes, *labels)
-    draw_methods(axes, methods, (0, 1), box)
-
-
-def _draw_grid(figure: "Figure", methods: list[Method], box: Box) -> None:
-    """Draw a panel per pair of objectives below the diagonal."""
-    first = methods[0].fronts[0]
-    side = min(2.7 * first.objectives - 0.5, 14.0)
-    figure.set_size_inches(side, side)
-    labels = [f"{name}  (← better)" for name in objective_labels(first, 26)]
-    for axes, pair in add_pairs(figure, labels):
-        draw_methods(axes, methods, pair, box)
 
 
 def _draw_legend(figure: "Figure", entries: list["Line2D"], title: str, objectives: int) -> None:

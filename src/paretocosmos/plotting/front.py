@@ -18,7 +18,6 @@ from paretocosmos.plotting.style import (
     INK,
     MARKS,
     MUTED,
-    Mark,
     add_pairs,
     check_same_objectives,
     compute_volume,
@@ -43,12 +42,18 @@ if TYPE_CHECKING:
 
 
 STAR = 4.0  # the area of a star as large as a point looks
+PREFIX = "selection_rate_"
+# Groups that one small panel can tell apart.
+MOST = 4
+SHAPES = "os^D"
 
 
 def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
     """Draw two objectives: the front with its line, the rays, and selection rates of groups."""
     figure.set_size_inches(8.2, 4.7)
-    shares = has_shares(fronts[0])
+    # the accuracy and the selection rates of a few groups
+    groups = sum(name.startswith(PREFIX) for name in fronts[0].metrics)
+    shares = 2 <= groups <= MOST and "accuracy" in fronts[0].metrics
     wide, high = ([2.1, 1.0], [1.0, 1.5]) if shares else ([3.0, 1.0], [1.0, 1.0])
     grid = figure.add_gridspec(
         2, 2, width_ratios=wide, height_ratios=high, wspace=0.06, hspace=0.08
@@ -63,7 +68,22 @@ def draw_pair(figure: "Figure", fronts: list[Front]) -> None:
             x, y = sort_points(front.values[front.non_dominated]).T
             # below the points, so that it does not cross them out
             main.plot(x, y, mark.line, color=MUTED, linewidth=0.9, zorder=2)
-    _draw_fan(figure.add_subplot(grid[0, 1], label="rays"), fronts)
+    fan = figure.add_subplot(grid[0, 1], label="rays")
+    # the rays as lines from the origin, in the colours of their points
+    rays = unique_rays(fronts)
+    width = 1.0 if len(rays) > 9 else 2.0
+    for (x, y), colour in zip(rays, ray_colours(rays), strict=True):
+        length = math.hypot(x, y) or 1.0
+        # drawn over the axes and not clipped, since a ray may coincide with one of them
+        line = fan.plot([0, x / length], [0, y / length], color=colour, linewidth=width)[0]
+        line.set(zorder=3, clip_on=False, solid_capstyle="round")
+    arc = np.linspace(0, math.pi / 2, 60)
+    fan.plot(np.cos(arc), np.sin(arc), color=HAIRLINE, linewidth=0.6, zorder=0)
+    fan.set(xlim=(0, 1.06), ylim=(0, 1.06), xticks=[], yticks=[], aspect="equal", anchor="NW")
+    fan.set_title("ray: weight on" if len(rays) == 1 else "rays: weight on", loc="left")
+    across, up = objective_labels(fronts[0], 24)
+    fan.set_xlabel(across, fontsize=7.5, labelpad=4)
+    fan.set_ylabel(up, fontsize=7.5, labelpad=4)
     if shares:
         draw_shares(figure.add_subplot(grid[1, 1], label="shares"), fronts[0])
 
@@ -91,11 +111,19 @@ def draw_panel(axes: "Axes", fronts: list[Front], pair: tuple[int, int]) -> None
             **({"linewidths": 0.5} if mark.filled else {"linewidths": 1.1, "facecolors": "white"}),
         )
         if has_only_corners(front.rays):
-            _draw_ideal(axes, front, mark, pair)
+            # a star for the best of every objective, inside the panel as its points have them
+            x, y = ideal(front)[list(pair)]
+            colour, size = (INK if mark.filled else "white"), STAR * mark.size
+            axes.scatter(
+                x, y, marker="*", s=size, facecolors=colour, edgecolors=INK, linewidths=0.8
+            )
+            # above the points of its own front
+            axes.collections[-1].set(zorder=5, clip_on=False, label=f"{front.split} ideal")
     points = np.concatenate([front.values for front in fronts])[:, pair]
     (left, bottom), (right, top) = pad_limits(points.min(axis=0), points.max(axis=0))
     axes.set(xlim=(left, right), ylim=(bottom, top))
-    _draw_reference(axes, fronts[0].reference[list(pair)])
+    x, y = fronts[0].reference[list(pair)]
+    axes.scatter(x, y, marker="x", s=26, c=INK, linewidths=1.1, zorder=5, label="reference")
 
 
 def pad_limits(low: Array, high: Array) -> tuple[Array, Array]:
@@ -104,38 +132,6 @@ def pad_limits(low: Array, high: Array) -> tuple[Array, Array]:
     flat = high - low <= 1e-9 * np.maximum(np.abs(high), np.abs(low))
     pad = np.where(flat, np.maximum(0.05 * np.abs(high), 1e-3), 0.06 * (high - low))
     return low - pad, high + pad
-
-
-def _draw_ideal(axes: "Axes", front: Front, mark: Mark, pair: tuple[int, int]) -> None:
-    """Draw a star for the best of every objective, inside the panel as its points have them."""
-    x, y = ideal(front)[list(pair)]
-    colour, size = (INK if mark.filled else "white"), STAR * mark.size
-    axes.scatter(x, y, marker="*", s=size, facecolors=colour, edgecolors=INK, linewidths=0.8)
-    # above the points of its own front
-    axes.collections[-1].set(zorder=5, clip_on=False, label=f"{front.split} ideal")
-
-
-def _draw_reference(axes: "Axes", reference: Array) -> None:
-    x, y = reference
-    axes.scatter(x, y, marker="x", s=26, c=INK, linewidths=1.1, zorder=5, label="reference")
-
-
-def _draw_fan(axes: "Axes", fronts: list[Front]) -> None:
-    """Draw the rays as lines from the origin, in the colours of their points."""
-    rays = unique_rays(fronts)
-    width = 1.0 if len(rays) > 9 else 2.0
-    for (x, y), colour in zip(rays, ray_colours(rays), strict=True):
-        length = math.hypot(x, y) or 1.0
-        # drawn over the axes and not clipped, since a ray may coincide with one of them
-        line = axes.plot([0, x / length], [0, y / length], color=colour, linewidth=width)[0]
-        line.set(zorder=3, clip_on=False, solid_capstyle="round")
-    arc = np.linspace(0, math.pi / 2, 60)
-    axes.plot(np.cos(arc), np.sin(arc), color=HAIRLINE, linewidth=0.6, zorder=0)
-    axes.set(xlim=(0, 1.06), ylim=(0, 1.06), xticks=[], yticks=[], aspect="equal", anchor="NW")
-    axes.set_title("ray: weight on" if len(rays) == 1 else "rays: weight on", loc="left")
-    across, up = objective_labels(fronts[0], 24)
-    axes.set_xlabel(across, fontsize=7.5, labelpad=4)
-    axes.set_ylabel(up, fontsize=7.5, labelpad=4)
 
 
 def draw_grid(figure: "Figure", fronts: list[Front]) -> None:
@@ -172,18 +168,6 @@ def draw_star(axes: "Axes", fronts: list[Front], names: list[str]) -> None:
     axes.set(xlim=(-1.5, 1.5), ylim=(-1.2, 1.5), aspect="equal")
     axes.set_axis_off()
     axes.set_title("rays: a point has the colour of its ray")
-
-
-PREFIX = "selection_rate_"
-# Groups that one small panel can tell apart.
-MOST = 4
-SHAPES = "os^D"
-
-
-def has_shares(front: Front) -> bool:
-    """Return True if a front has the accuracy and the selection rates of a few groups."""
-    count = sum(name.startswith(PREFIX) for name in front.metrics)
-    return 2 <= count <= MOST and "accuracy" in front.metrics
 
 
 def draw_shares(axes: "Axes", front: Front) -> None:
@@ -233,7 +217,18 @@ def front_figure(fronts: Sequence[Front], *, title: str = "") -> "Figure":
     >>> [axes.get_label() for axes in front_figure([front]).axes]
     ['front', 'rays']
     """
-    drawn = _select_drawable(fronts)
+    if len(fronts) == 0:
+        raise ConfigurationError("`fronts` needs at least one front to draw, found none")
+    check_same_objectives(fronts)
+    drawn = []
+    for front in fronts:
+        finite = keep_finite(front)
+        if finite is None:
+            raise DataError(
+                f"no point of the {front.split} front has finite values, so there is nothing to "
+                "draw; train again with a smaller learning rate"
+            )
+        drawn.append(finite)
     with open_sheet(title) as figure:
         draw = draw_pair if drawn[0].objectives == 2 else draw_grid
         draw(figure, drawn)
@@ -259,20 +254,6 @@ def save_front(path: Path, fronts: Sequence[Front], *, title: str = "") -> None:
     b'PNG'
     """
     save_figure(path, front_figure(fronts, title=title))
-
-
-def _select_drawable(fronts: Sequence[Front]) -> list[Front]:
-    """Return the fronts with their finite points; raise if nothing can be drawn."""
-    if len(fronts) == 0:
-        raise ConfigurationError("`fronts` needs at least one front to draw, found none")
-    check_same_objectives(fronts)
-    for front in fronts:
-        if keep_finite(front) is None:
-            raise DataError(
-                f"no point of the {front.split} front has finite values, so there is nothing to "
-                "draw; train again with a smaller learning rate"
-            )
-    return [finite for finite in map(keep_finite, fronts) if finite is not None]
 
 
 def _create_legend(fronts: list[Front]) -> list["Line2D"]:

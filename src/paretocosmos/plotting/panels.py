@@ -76,7 +76,14 @@ def place_panels(
     """
     if not panels:
         raise ConfigurationError("`panels` needs a front with finite values, found none")
-    places = _assign_cells(panels, columns)
+    places: list[tuple[int, int]] = []
+    for number, panel in enumerate(panels):
+        # column -1 makes the first panel land in column 0
+        row, column = places[-1] if places else (0, -1)
+        # a row ends if it is full, or if its name changes
+        ended = number > 0 and panel.row != panels[number - 1].row
+        full = column + 1 == columns
+        places.append((row + 1, 0) if full or ended else (row, column + 1))
     # the last cell is in the last row, but not always in the last column
     down, across = (1 + max(indices) for indices in zip(*places, strict=True))
     # a figure of one column has room for larger panels
@@ -89,7 +96,12 @@ def place_panels(
     panel_axes = []
     for (row, column), panel in zip(places, panels, strict=True):
         axes = figure.add_subplot(grid[row, column], label=panel.title)
-        frame_panel(axes, panel.title, width)
+        axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)
+        axes.tick_params(length=0, pad=4, labelsize=7.5)
+        axes.locator_params(nbins=5)
+        # a title too long for its panel takes two lines
+        text = wrap_text(shorten_text(panel.title, 88), int(width * LETTERS))
+        axes.set_title(text, loc="left", color=INK, fontsize=9, fontweight="bold")
         labels = names[row, column]
         # also where there is no panel below, since `get` then gives `None`
         if names.get((row + 1, column)) != labels:
@@ -100,27 +112,6 @@ def place_panels(
     # tick labels differ in width, by which matplotlib would shift each label
     figure.align_labels(panel_axes)
     return panel_axes
-
-
-def _assign_cells(panels: Sequence[Panel], columns: int) -> list[tuple[int, int]]:
-    """Return the row and column of every panel; a row ends if it is full, or its name changes."""
-    cells: list[tuple[int, int]] = []
-    for number, panel in enumerate(panels):
-        # column -1 makes the first panel land in column 0
-        row, column = cells[-1] if cells else (0, -1)
-        full = column + 1 == columns
-        ended = number > 0 and panel.row != panels[number - 1].row
-        cells.append((row + 1, 0) if full or ended else (row, column + 1))
-    return cells
-
-
-def frame_panel(axes: "Axes", title: str, width: float = SIZE[0]) -> None:
-    """Set grid, ticks and title of a panel; a title too long for it takes two lines."""
-    axes.grid(color=HAIRLINE, linewidth=0.4, alpha=0.7)
-    axes.tick_params(length=0, pad=4, labelsize=7.5)
-    axes.locator_params(nbins=5)
-    text = wrap_text(shorten_text(title, 88), int(width * LETTERS))
-    axes.set_title(text, loc="left", color=INK, fontsize=9, fontweight="bold")
 
 
 def draw_legend_below(figure: "Figure", handles: Sequence["Line2D"]) -> None:
@@ -260,6 +251,9 @@ def intuition_figure(
         if (finite := keep_finite(panel.front)) is not None
     }
     with open_sheet(title) as figure:
+        from matplotlib.colors import to_hex
+        from matplotlib.lines import Line2D
+
         places = [Panel(k, panel.front, (rows or {}).get(k, "")) for k, panel in drawn.items()]
         columns = max(Counter(panel.row for panel in places).values(), default=1)
         # square panels, since equal axes would leave the rest of an oblong one empty
@@ -267,7 +261,12 @@ def intuition_figure(
         panel_axes = place_panels(figure, places, columns=columns, size=(wide, wide), foot=0.6)
         for axes, panel in zip(panel_axes, drawn.values(), strict=True):
             _draw_known(axes, panel)
-        draw_legend_below(figure, _intuition_legend())
+        # every ray has its own colour, so the legend shows that of the middle one
+        middle = ray_colours(np.array([[0.5, 0.5]]))[0]
+        exact = Line2D([], [], color=MUTED, linewidth=2.2, alpha=0.35, label="the true front")
+        ray = Line2D([], [], color=middle, linewidth=0.8, alpha=0.6, label="a ray")
+        point = create_handle("the point found for it", to_hex(middle), "o", 22)
+        draw_legend_below(figure, [exact, ray, point])
     return figure
 
 
@@ -289,14 +288,3 @@ def _draw_known(axes: "Axes", panel: Known) -> None:
     axes.set(xlim=(0, size), ylim=(0, size), aspect="equal")
     axes.grid(visible=False)
     axes.locator_params(nbins=4)
-
-
-def _intuition_legend() -> list["Line2D"]:
-    from matplotlib.colors import to_hex
-    from matplotlib.lines import Line2D
-
-    # every ray has its own colour, so the legend shows that of the middle one
-    middle = ray_colours(np.array([[0.5, 0.5]]))[0]
-    exact = Line2D([], [], color=MUTED, linewidth=2.2, alpha=0.35, label="the true front")
-    ray = Line2D([], [], color=middle, linewidth=0.8, alpha=0.6, label="a ray")
-    return [exact, ray, create_handle("the point found for it", to_hex(middle), "o", 22)]

@@ -1,7 +1,7 @@
 """`report`: what was reproduced, beside the paper, as Markdown, JSON, figures and one HTML page.
 
-`tables` and `verdict` arrange the results of recipes, the templates beside them, such as
-``table.md.jinja``, say them in Markdown, and `page` renders the templates. `figures` draws.
+`tables` arranges the results of recipes, the templates beside it, such as ``table.md.jinja``, say
+them in Markdown, and `page` renders the templates, with a verdict on all. `figures` draws.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,17 +11,17 @@ from urllib.parse import quote
 from paretocosmos.errors import MissingExtraError, cannot_use
 from paretocosmos.io.files import write_bytes, write_json
 from paretocosmos.paper.report.figures import Picture, list_pictures
-from paretocosmos.paper.report.page import render_page, render_report
+from paretocosmos.paper.report.page import render_page, render_report, summarize_claim
 from paretocosmos.paper.report.tables import (
     Footnotes,
     describe_progress,
     format_difference,
     format_duration,
+    format_epochs,
     format_printed,
     format_ratio,
     format_spread,
 )
-from paretocosmos.paper.report.verdict import summarize_claim
 from paretocosmos.paper.results import RecipeResult
 from paretocosmos.plotting import save_figure
 

@@ -10,6 +10,7 @@ from paretocosmos.paper.claims import GRID, compute_exact_front, get_front, iter
 from paretocosmos.paper.published import method_title
 from paretocosmos.paper.report.tables import (
     Experiments,
+    format_epochs,
     label_experiments,
     list_benchmarks,
     title_benchmarks,
@@ -39,8 +40,7 @@ class Picture:
 
 def list_pictures(result: RecipeResult) -> list[Picture]:
     """Return the pictures of a recipe; a caption is the title of its figure, too."""
-    epochs = result.rehearsal
-    mark = "" if epochs is None else f"REHEARSAL, {epochs} epoch{'s' * (epochs > 1)}: "
+    mark = f"REHEARSAL, {format_epochs(result)}: " if result.rehearsal else ""
     pictures = []
     for number, (text, draw) in enumerate(FIGURES[result.shows](result.done), start=1):
         # the first keeps the recipe's name, so that links to it survive when figures are added

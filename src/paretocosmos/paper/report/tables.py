@@ -139,6 +139,11 @@ class Footnotes:
         return ((mark, sentence) for sentence, mark in self._marks.items())
 
 
+def format_epochs(result: RecipeResult) -> str:
+    """Format the epochs of a rehearsal."""
+    return f"{result.rehearsal} epoch{'s' * (result.rehearsal != 1)}"
+
+
 def sort_methods(experiments: Iterable[ExperimentResult]) -> list[str]:
     """Return the methods of experiments in the order of the paper's table, others after them."""
     methods = dict.fromkeys(experiment.method for experiment in experiments)

@@ -10,24 +10,22 @@ import numpy.typing as npt
 
 from paretocosmos.pareto.front import Array, Front, to_plain
 from paretocosmos.pareto.metrics.indicators import (
+    BEYOND,
     angle,
     box_of,
+    coverage,
+    dominated_share,
     expected_utility,
     hypervolume,
     ideal,
     ideal_hypervolume,
     igd_plus,
+    inverted_share,
+    monotonicity,
     normalised_hypervolume,
     range_covered,
     spacing,
     span,
-)
-from paretocosmos.pareto.metrics.order import (
-    BEYOND,
-    coverage,
-    dominated_share,
-    inverted_share,
-    monotonicity,
 )
 
 MEANINGS: Mapping[str, str] = MappingProxyType(

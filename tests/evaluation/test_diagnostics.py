@@ -22,7 +22,15 @@ from paretocosmos.evaluation import (
     find_problems,
     load_samples_for,
 )
-from paretocosmos.objectives import MeanSquaredError, Objective
+from paretocosmos.evaluation.diagnostics import find_weak_order
+from paretocosmos.objectives import (
+    BinaryCrossEntropy,
+    DemographicParity,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    Objective,
+    TprGap,
+)
 from paretocosmos.pareto import Front, even_rays
 from paretocosmos.problems import Problem, Split
 from paretocosmos.types import Batch, Inputs, Outputs, Targets
@@ -344,3 +352,20 @@ def test_an_end_that_a_function_has_and_its_front_has_not_is_found() -> None:
     )
     assert finding.kind == "missing_end"
     assert "`f2` (-0.45 at best, -0.773 possible)" in finding.text
+
+
+def test_weights_of_several_gaps_that_do_not_order_them_are_named() -> None:
+    draw = np.random.default_rng(0)
+    rays = draw.dirichlet(np.ones(3), 30)
+    gaps = (BinaryCrossEntropy(), DemographicParity(groups=2), TprGap(groups=2))
+    names = tuple(objective.name for objective in gaps)
+    values = 1 - rays
+    assert find_weak_order(Front(rays, values, names, (2, 2, 2)), gaps) == []
+    values[:, 2] = draw.random(30)
+    tangled = Front(rays, values, names, (2, 2, 2))
+    (finding,) = find_weak_order(tangled, gaps)
+    assert finding.kind == "weak_order"
+    assert f"`{names[0]}` 1.00, `{names[1]}` 1.00, `{names[2]}` " in finding.text
+    assert "`selection_and_tpr_gap`" in finding.text
+    losses = (gaps[0], MeanSquaredError(), MeanAbsoluteError())
+    assert find_weak_order(tangled, losses) == []  # no gaps

@@ -1,6 +1,5 @@
 """Diagnose a finished training: whether the ray changes the outputs, and in the right order."""
 
-import copy
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
@@ -15,9 +14,13 @@ from torch import nn
 from paretocosmos.evaluation.evaluate import WHOLE, count_outputs, evaluation_mode, predict_at_rays
 from paretocosmos.evaluation.intervals import draw_paired_scores
 from paretocosmos.evaluation.samples import Shares, thin_batch
-from paretocosmos.evaluation.scoring import compute_score
-from paretocosmos.evaluation.sensitivity import compute_at_equal_weights, compute_sensitivity
-from paretocosmos.objectives import GroupObjective, Objective
+from paretocosmos.evaluation.sensitivity import (
+    compares_groups,
+    compute_at_equal_weights,
+    compute_sensitivity,
+    score_untrained,
+)
+from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import BEYOND, dominated_share, monotonicity
 from paretocosmos.problems import Problem
@@ -28,6 +31,7 @@ from paretocosmos.types import Batch
 Kind = Literal[
     "insensitive",
     "wrong_order",
+    "weak_order",
     "worse_corner",
     "dominated",
     "drowned",
@@ -58,6 +62,8 @@ SHORT = 0.1
 # The share of an objective's range by which a corner is worse than equal weights, and the share of
 # dominated rays, from which something went wrong; a little of both is usual near flat ends.
 WORSE, MANY = 0.05, 0.5
+# The rank correlation below which weights of several gaps do not order them.
+ORDERED = 0.9
 
 
 @dataclass(frozen=True)
@@ -130,7 +136,7 @@ def diagnose(
                 )
             )
         if untrained is not None and learned:
-            starts.append(_score_untrained(untrained, model, problem, objectives, batch))
+            starts.append(score_untrained(untrained, model, problem, objectives, batch))
         few.append((objectives, thin_batch(batch, SAMPLES)))
     drawn = np.concatenate(draws, axis=-1)
     sensitivity = compute_sensitivity(model, few[0][1].inputs, rays, prepare=problem.prepare)
@@ -145,6 +151,8 @@ def diagnose(
     problems = find_problems(front, sensitivity, drawn, losses=losses, gradients=gradients)
     if not problems and starts:
         problems = find_one_end(front, np.concatenate(starts), drawn)
+    if not any(problem.kind == "wrong_order" for problem in problems):
+        problems = find_weak_order(front_val, problem.objectives) + problems
     if not problems:
         problems = find_missing_middle(front_val) + find_missing_ends(front_val, problem.objectives)
     return Diagnosis(sensitivity, tuple(problems))
@@ -231,6 +239,24 @@ def _check_order(front: Front, order: Array, draws: Array) -> list[Finding]:
         ]
     worse, dominated = _find_worse_corners(front, draws), _find_dominated_rays(front, draws)
     return worse + dominated if worse else _find_no_conflict(front, draws) or dominated
+
+
+def find_weak_order(front: Front, objectives: Sequence[Objective]) -> list[Finding]:
+    """Find weights of several gaps that hardly order them: closing one moves the other."""
+    gaps = [compares_groups(objective) for objective in objectives]
+    order = monotonicity(front)
+    if sum(gaps) < 2 or not (order < ORDERED).any():
+        return []
+    named = zip(front.names, order, strict=True)
+    correlations = ", ".join(f"`{name}` {value:.2f}" for name, value in named)
+    return [
+        Finding(
+            "weak_order",
+            "more weight hardly makes an objective smaller on validation rows (rank correlation: "
+            f"{correlations}; 1 is best): trade one gap and bound the others in `choose`, or close "
+            "both by one measure, such as `selection_and_tpr_gap` or `equalized_odds`",
+        )
+    ]
 
 
 def _find_worse_corners(front: Front, draws: Array) -> list[Finding]:
@@ -397,33 +423,6 @@ def find_one_end(front: Front, start: Array, draws: Array) -> list[Finding]:
             "you use another, a smaller `learning_rate`, more `epochs`, or losses of one scale",
         )
     ]
-
-
-def _score_untrained(
-    untrained: nn.Module,
-    model: nn.Module,
-    problem: Problem,
-    objectives: Sequence[Objective],
-    batch: Batch,
-) -> Array:
-    """Compute the values of the network before the training at equal weights."""
-    like = next(model.parameters())
-    first_parameter = next(untrained.parameters())
-    if (first_parameter.device, first_parameter.dtype) != (like.device, like.dtype):
-        untrained = copy.deepcopy(untrained).to(like.device, like.dtype)
-    count = len(problem.objectives)
-    with evaluation_mode(untrained), set_precision("fp32"):
-        ray = torch.full((1, count), 1 / count)
-        outputs = predict_at_rays(untrained, batch.inputs, ray, problem.prepare)
-        scores = [
-            compute_score(objective.score, outputs, batch.targets, problem.score_batch)
-            for objective in objectives
-        ]
-    start: Array = torch.cat(scores).double().cpu().numpy()
-    # a network that has learned nothing answers the same to everybody: its gaps say nothing
-    inner = [getattr(objective, "wrapped", objective) for objective in objectives]
-    gaps = [isinstance(objective, GroupObjective) for objective in inner]
-    return np.where(gaps, np.nan, start)
 
 
 def _find_drowned(front: Front, order: Array, losses: Mapping[str, float]) -> list[Finding]:

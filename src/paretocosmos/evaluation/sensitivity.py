@@ -1,12 +1,16 @@
 """How much a network's outputs depend on the ray, and losses on the outputs."""
 
+import copy
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from paretocosmos.evaluation.evaluate import evaluation_mode, predict_at_rays
-from paretocosmos.objectives import Objective
+from paretocosmos.evaluation.scoring import compute_score
+from paretocosmos.objectives import GroupObjective, Objective
+from paretocosmos.pareto import Array
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import set_precision
 from paretocosmos.types import Batch, Inputs, map_tensors
@@ -102,3 +106,33 @@ def compute_at_equal_weights(
             sizes = [float(grad.abs().max()) for grad in by_input if grad is not None]
             gradients[objective.name] = max(sizes, default=0.0)
     return losses, gradients
+
+
+def compares_groups(objective: Objective) -> bool:
+    """Return True for a gap between groups, also one in another's unit."""
+    return isinstance(getattr(objective, "wrapped", objective), GroupObjective)
+
+
+def score_untrained(
+    untrained: nn.Module,
+    model: nn.Module,
+    problem: Problem,
+    objectives: Sequence[Objective],
+    batch: Batch,
+) -> Array:
+    """Compute the values of the network before the training at equal weights."""
+    like = next(model.parameters())
+    first_parameter = next(untrained.parameters())
+    if (first_parameter.device, first_parameter.dtype) != (like.device, like.dtype):
+        untrained = copy.deepcopy(untrained).to(like.device, like.dtype)
+    count = len(problem.objectives)
+    with evaluation_mode(untrained), set_precision("fp32"):
+        ray = torch.full((1, count), 1 / count)
+        outputs = predict_at_rays(untrained, batch.inputs, ray, problem.prepare)
+        scores = [
+            compute_score(objective.score, outputs, batch.targets, problem.score_batch)
+            for objective in objectives
+        ]
+    start: Array = torch.cat(scores).double().cpu().numpy()
+    # a network that has learned nothing answers the same to everybody: its gaps say nothing
+    return np.where([compares_groups(objective) for objective in objectives], np.nan, start)

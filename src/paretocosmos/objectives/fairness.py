@@ -407,6 +407,11 @@ def fairness_objective(
         return objectives[fairness]
     # `issubclass` raises for anything that is no class
     is_class = isinstance(fairness, type) and issubclass(fairness, GroupObjective)
+    if isinstance(fairness, list | tuple | dict):
+        raise ConfigurationError(
+            f"{setting} must be one measure, found {len(fairness)}: take one that covers several, "
+            "such as `selection_and_tpr_gap` or `equalized_odds`, or bound the others in `choose`"
+        )
     if not is_class or fairness.fairness != of:
         raise ConfigurationError(
             f"{setting} must be a name or a class of objectives that declares "

@@ -14,7 +14,7 @@ from paretocosmos.errors import ConfigurationError
 from paretocosmos.paper.recipe import Experiment, Recipe
 from paretocosmos.paper.reproduction import Reproduction, reproduce
 from paretocosmos.runs import load_run
-from paretocosmos.training import cluster as ray_cluster
+from paretocosmos.training import tasks
 from paretocosmos.training.tasks import Task
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
@@ -100,7 +100,7 @@ def test_a_cluster_trains_the_same_cells(
     cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
 ) -> None:
     if not shared:
-        monkeypatch.setattr(ray_cluster, "_mark_folder", _unseen)
+        monkeypatch.setattr(tasks, "_mark_folder", _unseen)
     recipe = _recipe(*_cells(seeds=(1, 2)))
     here = reproduce(recipe, out=tmp_path / "here", device="cpu")
     there = reproduce(recipe, out=tmp_path / "there", device="cpu", cluster=cluster)
@@ -123,7 +123,7 @@ def test_a_node_is_killed_in_the_middle(
     modules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
 ) -> None:
     if not shared:
-        monkeypatch.setattr(ray_cluster, "_mark_folder", _unseen)
+        monkeypatch.setattr(tasks, "_mark_folder", _unseen)
     mark, killed = tmp_path / "seen", list[str]()
     settings = {"epochs": 300, "hidden": [8], "seen": str(mark)}
     recipe = _recipe(
@@ -174,7 +174,7 @@ def test_a_cell_whose_worker_is_lost_is_tried_again_and_fails_alone(
 def test_a_bug_far_away_leaves_its_log_here(
     cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_cluster, "_mark_folder", _unseen)
+    monkeypatch.setattr(tasks, "_mark_folder", _unseen)
     # there are no such marks, which nobody foresaw
     settings = SETTINGS | {"marks": "/nowhere", "times": 1}
     broken = Experiment("own_problems:deadly", "linear", None, settings)
@@ -189,7 +189,7 @@ def test_a_bug_far_away_leaves_its_log_here(
 
 def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
     task = Task("a", tmp_path, lambda folder, progress: [])
-    outcome, files = ray_cluster._run_remotely(task, tmp_path, "99.0", None)
+    outcome, files = tasks._run_remotely(task, tmp_path, "99.0", None)
     assert outcome.error == (
         f"its worker has paretocosmos {paretocosmos.__version__}, not 99.0: install the same "
         "everywhere"

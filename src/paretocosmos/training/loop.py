@@ -287,7 +287,11 @@ class Trainer:
             # views of the stacks: a checkpoint that is loaded into them reaches the stacks
             moments = [s.state.optimizer.state(k) for s in self.stacks for k in range(s.networks)]
             states = [s.saved_state(k) for s in self.stacks for k in range(s.networks)]
-            epoch = self.processes.together(self._find_first_epoch)
+            # the epoch to go on from, the same for all seed runs; only the first process reads it
+            folders = [seed_run.folder for seed_run in self.seed_runs]
+            epoch = self.processes.together(
+                lambda: find_common_epoch(folders) if self.processes.first else 0
+            )
             for seed_run, share in zip(self.seed_runs, split_networks(self.seed_runs), strict=True):
                 seed_run.start(moments[share], states[share], epoch=epoch)
                 if self.processes.first:
@@ -300,11 +304,6 @@ class Trainer:
                         break
                     self.train_epoch(prepare=epoch == first)
             return self._finish()
-
-    def _find_first_epoch(self) -> int:
-        """Find the epoch to go on from, the same for all seed runs, in the first process."""
-        folders = [seed_run.folder for seed_run in self.seed_runs]
-        return find_common_epoch(folders) if self.processes.first else 0
 
     def train_epoch(self, *, prepare: bool) -> None:
         """Run an epoch's steps, then validate, save and report progress."""

@@ -21,7 +21,7 @@ from paretocosmos.problems.streams import (
     get_label_range,
 )
 from paretocosmos.runtime.torch_private import BatchNorm
-from paretocosmos.types import Batch, Outputs, map_tensors
+from paretocosmos.types import Batch, map_tensors
 
 # Few, to cost no time; more than one, whose variance would be NaN.
 SAMPLES = 4
@@ -92,7 +92,14 @@ def _try_losses(
             outputs = map_tensors(
                 lambda out: out[0], predict_at_rays(model, few.inputs, rays, problem.prepare)
             )
-            _check_heads(problem, outputs)  # before the losses, which would raise a `KeyError`
+            # before the losses, which would raise a `KeyError`, or all read the same tensor
+            heads = outputs if isinstance(outputs, Mapping) else {}
+            if isinstance(problem.outputs, Mapping) and not problem.outputs.keys() <= heads.keys():
+                raise ConfigurationError(
+                    f"`{problem.name}` has the heads {', '.join(problem.outputs)}: the network "
+                    "must give a mapping with a tensor for each, found "
+                    f"{', '.join(heads) or 'one tensor'}"
+                )
             for objective in objectives:
                 allowed = get_label_range(objective, outputs, few.targets)
                 if allowed is not None:
@@ -219,15 +226,3 @@ def _check_shared(
                 "share: name the modules that serve single objectives in the network's attribute "
                 "`heads`, a tuple of dotted names"
             )
-
-
-def _check_heads(problem: Problem, outputs: Outputs) -> None:
-    """Refuse outputs without the problem's heads: every objective would read the same tensor."""
-    if not isinstance(problem.outputs, Mapping):
-        return
-    heads = ", ".join(outputs) if isinstance(outputs, Mapping) else "one tensor"
-    if not isinstance(outputs, Mapping) or not problem.outputs.keys() <= outputs.keys():
-        raise ConfigurationError(
-            f"`{problem.name}` has the heads {', '.join(problem.outputs)}: the network must give a "
-            f"mapping with a tensor for each, found {heads}"
-        )

@@ -161,7 +161,12 @@ def run_on_ray(tasks: Sequence[Task], notify: Notify, address: str, device: str)
     time. Any other trains in a folder of its own and sends the finished runs back.
     """
     with _join_cluster(address) as ray:
-        gpus = _gpus_per_task(ray.cluster_resources(), device)
+        has_gpus = ray.cluster_resources().get("GPU", 0) >= 1
+        if device not in ("auto", "cpu") and not has_gpus:
+            raise ConfigurationError(
+                f'`{device}` needs a GPU, but no machine in the cluster has one: use device="cpu"'
+            )
+        gpus = int(has_gpus and device != "cpu")
         # without CPUs, so that it never waits for a task to end
         actor = ray.remote(num_cpus=0, max_restarts=-1)(ProgressActor).remote()
         # a task whose worker is lost is resumed from its checkpoint by the retry
@@ -223,16 +228,6 @@ def _join_cluster(address: str) -> Iterator[Any]:
             ray.shutdown()
 
 
-def _gpus_per_task(resources: Mapping[str, float], device: str) -> int:
-    """Return the number of GPUs of a task on a cluster with such resources."""
-    available = resources.get("GPU", 0) >= 1
-    if device not in ("auto", "cpu") and not available:
-        raise ConfigurationError(
-            f'`{device}` needs a GPU, but no machine in the cluster has one: use device="cpu"'
-        )
-    return int(available and device != "cpu")
-
-
 class ProgressActor:
     """Ray actor that tasks write their progress to."""
 
@@ -274,15 +269,15 @@ def _run_remotely(task: Task, mark: Path, version: str, actor: Any) -> tuple[Out
 
         outcome = run_task(dataclasses.replace(task, folder=Path(folder)), report_elsewhere)
         error = outcome.error and outcome.error.replace(folder, str(task.folder))
-        return dataclasses.replace(outcome, error=error), _read_files(Path(folder))
-
-
-def _read_files(folder: Path) -> Files:
-    """Read a task's files: its log, and finished runs without their checkpoints."""
-    runs = [path for path in sorted(folder.glob("seed-*")) if (path / "front.json").exists()]
-    paths = [path for parent in (folder, *runs) for path in sorted(parent.iterdir())]
-    files = [path for path in paths if path.is_file() and not path.name.startswith(".")]
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+        # the log, and finished runs without their checkpoints
+        finished = [run for run in Path(folder).glob("seed-*") if (run / "front.json").exists()]
+        paths = [path for parent in (Path(folder), *finished) for path in parent.iterdir()]
+        files = {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in paths
+            if path.is_file() and not path.name.startswith(".")
+        }
+        return dataclasses.replace(outcome, error=error), files
 
 
 def _get_remote_outcome(ray: Any, reference: Any, folder: Path) -> Outcome:

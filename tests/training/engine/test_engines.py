@@ -29,7 +29,7 @@ from paretocosmos.training.engine import (
     TrainState,
     UpdateRule,
     choose_engine,
-    cuda_graph,
+    engines,
     make_step,
 )
 from paretocosmos.types import Batch, map_tensors
@@ -141,9 +141,9 @@ class Replayed:
 def no_cuda(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Lets `CudaGraphEngine` run without a GPU, its graphs replaced."""
     cuda = MagicMock(OutOfMemoryError=torch.cuda.OutOfMemoryError)  # streams, pools and the like
-    monkeypatch.setattr(cuda_graph, "torch", SimpleNamespace(**{**vars(torch), "cuda": cuda}))
-    monkeypatch.setattr(cuda_graph, "release_workspaces", MagicMock())
-    monkeypatch.setattr(cuda_graph, "CapturedSteps", Replayed)
+    monkeypatch.setattr(engines, "torch", SimpleNamespace(**{**vars(torch), "cuda": cuda}))
+    monkeypatch.setattr(engines, "release_workspaces", MagicMock())
+    monkeypatch.setattr(engines, "CapturedSteps", Replayed)
     monkeypatch.setattr(Replayed, "made", 0)
     return monkeypatch
 
@@ -276,7 +276,7 @@ def test_a_deep_network_is_captured_step_by_step(monkeypatch: pytest.MonkeyPatch
     drawn = _drawn(work)
     lengths = {key[1] for _, _, key in CudaGraphEngine(work)._split_epoch(*drawn)}
     assert lengths == {32, 1}
-    monkeypatch.setattr("paretocosmos.training.engine.cuda_graph.DEEP", len(work.parameters))
+    monkeypatch.setattr("paretocosmos.training.engine.engines.DEEP", len(work.parameters))
     assert [key for _, _, key in CudaGraphEngine(work)._split_epoch(*drawn)] == [(2, 1)] * 100
 
 
@@ -312,7 +312,7 @@ def test_what_cannot_be_captured_goes_on_step_by_step(
             if self.made == at:
                 raise RuntimeError("operation not permitted\nwhen stream is capturing")
 
-    no_cuda.setattr(cuda_graph, "CapturedSteps", Failing)
+    no_cuda.setattr(engines, "CapturedSteps", Failing)
     model = make()
     twin = copy.deepcopy(model)
     work, other = _work(model), _work(twin)
@@ -328,7 +328,7 @@ def test_a_gpu_that_is_full_is_no_reason_to_go_on(no_cuda: pytest.MonkeyPatch) -
     def full(*given: object) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    no_cuda.setattr(cuda_graph, "CapturedSteps", full)
+    no_cuda.setattr(engines, "CapturedSteps", full)
     model = _plain()
     work = _work(model)
     engine = CudaGraphEngine(work)

@@ -96,12 +96,23 @@ class Conditioning(nn.Module, ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "__init__" in vars(cls):
-            cls.__init__ = _record_settings(cls.__init__)  # type: ignore[method-assign]
+        build = vars(cls).get("__init__")
+        if build is None:
+            return
+
+        @functools.wraps(build)
+        def build_and_record(self: Conditioning, *args: Any, **named: Any) -> None:
+            arguments = ("backbone", "objectives")
+            settings = {name: value for name, value in named.items() if name not in arguments}
+            # a subclass's constructor comes first and calls that of its base with other settings
+            self.__dict__.setdefault("settings", settings)
+            build(self, *args, **named)
+
+        cls.__init__ = build_and_record  # type: ignore[method-assign]
 
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__()
-        # empty unless a subclass's constructor has recorded its own (`_record_settings`)
+        # empty unless a subclass's constructor has recorded its own (`__init_subclass__`)
         self.__dict__.setdefault("settings", {})
         self.ends: Tensor | None  # a buffer, so that it is saved and moves with the weights
         self.register_buffer("ends", None)
@@ -125,8 +136,17 @@ class Conditioning(nn.Module, ABC):
         # a language model of `transformers`, or of PEFT, may keep keys and values between calls
         base: Any = getattr(backbone, "get_base_model", lambda: backbone)()
         self.has_cache = "use_cache" in inspect.signature(base.forward).parameters
+        # weights that a hook computes anew at each call, as the old `weight_norm` does, carry
+        # gradients, and such a tensor cannot be copied otherwise
+        computed = {
+            id(weight): weight.detach().clone()
+            for module in backbone.modules()
+            for name, weight in vars(module).items()
+            if isinstance(weight, Tensor)
+            if any(hasattr(module, name + ending) for ending in SOURCE_ENDINGS)
+        }
         try:
-            self.backbone = copy.deepcopy(backbone, _copy_computed_weights(backbone))
+            self.backbone = copy.deepcopy(backbone, computed)
         except (RuntimeError, TypeError) as error:
             raise ConfigurationError(
                 f"a network is copied before it is conditioned, which {type(backbone).__name__} "
@@ -271,33 +291,6 @@ class Conditioning(nn.Module, ABC):
         if f"{prefix}ends" in state_dict and self.ends is None:
             self.calibrate(torch.empty(self.objectives, self.objectives))
         super()._load_from_state_dict(state_dict, prefix, *args)
-
-
-def _copy_computed_weights(network: nn.Module) -> dict[int, Tensor]:
-    """Copy weights that a hook computes anew at each call, as the old `weight_norm` does.
-
-    They carry gradients, and such a tensor cannot be copied otherwise.
-    """
-    return {
-        id(weight): weight.detach().clone()
-        for module in network.modules()
-        for name, weight in vars(module).items()
-        if isinstance(weight, Tensor) and any(hasattr(module, name + end) for end in SOURCE_ENDINGS)
-    }
-
-
-def _record_settings(build: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a constructor so that it records its settings; the outermost call counts."""
-
-    @functools.wraps(build)
-    def build_and_record(self: Conditioning, *args: Any, **named: Any) -> None:
-        arguments = ("backbone", "objectives")
-        settings = {name: value for name, value in named.items() if name not in arguments}
-        # a subclass's constructor comes first and calls that of its base with other settings
-        self.__dict__.setdefault("settings", settings)
-        build(self, *args, **named)
-
-    return build_and_record
 
 
 class PerRayEnsemble(Conditioning):

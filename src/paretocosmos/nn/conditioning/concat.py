@@ -214,10 +214,7 @@ class FirstLayerConditioning(InjectedConditioning, Generic[Layer]):
             )
         check_is_called(self.backbone, self.where)
         self._insert(self._split(entered, zero=zero, joined=joined))
-
-    @property
-    def places(self) -> tuple[str, ...]:
-        return (self.where,)
+        self.places = (self.where,)
 
     @abstractmethod
     def _split(self, layer: Layer, *, zero: bool, joined: bool) -> Split[Layer]:

@@ -199,6 +199,7 @@ class Film(InjectedConditioning):
         # named anew: a layer inside a modulated block is now called `block.layer`
         modules = self.backbone.named_modules()
         self._layers = tuple(name for name, module in modules if isinstance(module, LowRank))
+        self.places = (*self._blocks, *self._layers)
         self._sizes = [2 * block_width.channels for block_width in widths]
         self.perceptron = nn.Sequential(
             nn.Linear(objectives, width), nn.SiLU(), nn.Linear(width, sum(self._sizes))
@@ -206,10 +207,6 @@ class Film(InjectedConditioning):
         for parameter in self.perceptron[2].parameters():  # γ = β = 0: outputs start unchanged
             nn.init.zeros_(parameter)
         self.perceptron.to(widths[0].like)
-
-    @property
-    def places(self) -> tuple[str, ...]:
-        return (*self._blocks, *self._layers)
 
     def _terms(self, rays: Tensor) -> list[Tensor]:
         """γ and β of each block, then the centred ray for each layer whose weights move."""

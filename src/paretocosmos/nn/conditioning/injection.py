@@ -202,6 +202,9 @@ class ConditionedLayer(StandIn):
 class InjectedConditioning(Conditioning):
     """A conditioning whose ray enters at conditioned layers of the backbone."""
 
+    places: tuple[str, ...]
+    """The conditioned layers, by their dotted names in the backbone."""
+
     def __init__(self, backbone: nn.Module, objectives: int) -> None:
         super().__init__(backbone, objectives)
         self._call_state = CallState()
@@ -209,11 +212,6 @@ class InjectedConditioning(Conditioning):
         self._sensitivity_checked = False
         self._named: tuple[str, ...] = ()
         """The places that the caller named; the others were found in the network."""
-
-    @property
-    @abstractmethod
-    def places(self) -> tuple[str, ...]:
-        """The conditioned layers, by their dotted names in the backbone."""
 
     @abstractmethod
     def _terms(self, rays: Tensor) -> list[Tensor]:

@@ -82,13 +82,12 @@ class LowRank(ConditionedLayer, ABC):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """``[B, ...]`` to ``[B, ...]``, every sample under its ray."""
-        outputs: Tensor = self.layer(inputs)
-        # each read of a parameter is a call of `__getattr__`
-        writes, shift_matrix = self.writes, self.shifts
+        layer, reads, writes, shift_matrix = self.layer, self.reads, self.writes, self.shifts
+        outputs: Tensor = layer(inputs)
         term, _, axis = self.current()
         rays, scales = _compute_scales(term, writes)
         # A x: the only product with the full input, once for all rays
-        read: Tensor = self.reads(inputs)
+        read: Tensor = reads(inputs)
         shifts = None if shift_matrix is None else rays @ shift_matrix
         groups = rays.shape[0]
         if groups == 1:  # one ray for the whole batch is a matrix and a bias
@@ -339,22 +338,18 @@ class Lora(InjectedConditioning):
             self._insert(adapter)
         modules = self.backbone.named_modules()
         adapters = {name: module for name, module in modules if isinstance(module, LowRank)}
-        self._layers = tuple(adapters)
-        like = adapters[self._layers[0]].writes
+        self.places = tuple(adapters)
+        like = adapters[self.places[0]].writes
         # how much of each component the corners of the simplex take, ``[J, J * rank]``; what they
         # take is linear in the ray, 1 + w_k (J r_j - 1), with w_k from 1 to nearly 0; in float64,
         # so that it does not depend on the device
         slopes = 1 - torch.arange(adapter_rank, dtype=torch.float64) / (adapter_rank - 0.5)
         centred = self.objectives * torch.eye(self.objectives, dtype=torch.float64) - 1
         self.shares = nn.Parameter((1 + centred.unsqueeze(-1) * slopes).flatten(1).to(like))
-        self._named = () if layer is None else self._layers
-
-    @property
-    def places(self) -> tuple[str, ...]:
-        return self._layers
+        self._named = () if layer is None else self.places
 
     def _terms(self, rays: Tensor) -> list[Tensor]:
-        return [self.scale * rays @ self.shares.to(rays)] * len(self._layers)
+        return [self.scale * rays @ self.shares.to(rays)] * len(self.places)
 
     def _select_layers(
         self, layer: tuple[str, ...] | str | None, adaptable: list[str]
@@ -388,4 +383,4 @@ class Lora(InjectedConditioning):
         return list(chosen)
 
     def extra_repr(self) -> str:
-        return f"objectives={self.objectives}, adapted={len(self._layers)}, scale={self.scale}"
+        return f"objectives={self.objectives}, adapted={len(self.places)}, scale={self.scale}"

@@ -238,12 +238,9 @@ class Token(InjectedConditioning):
             nn.init.zeros_(parameter)
         self.perceptron.to(self.start)
         self._insert(Prefixed(embedding, tokens))
+        self.places = (self._place,)
         # tried out once, here: outputs may be packed in any way
         self._axes = self._find_axes()
-
-    @property
-    def places(self) -> tuple[str, ...]:
-        return (self._place,)
 
     def forward(self, inputs: Inputs, ray: Tensor) -> Outputs:
         longer = extend_inputs(inputs, self.tokens, self._filler)

@@ -21,8 +21,7 @@ from paretocosmos.training.engine.batch_source import (
     Streamed,
     collect_handles,
 )
-from paretocosmos.training.engine.cuda_graph import CudaGraphEngine
-from paretocosmos.training.engine.eager import EagerEngine, TrainState
+from paretocosmos.training.engine.engines import CudaGraphEngine, EagerEngine, TrainState
 from paretocosmos.training.engine.gradients import (
     HypernetGradients,
     HypernetWithFeatures,

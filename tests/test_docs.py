@@ -173,23 +173,6 @@ def test_a_notebook_is_a_page_with_what_it_showed() -> None:
     assert page.endswith("````text\npage\n````\n")
 
 
-def test_an_example_shows_what_it_has(tmp_path: Path) -> None:
-    show_example, folder = _script("pages.gallery").show_example, tmp_path / "gallery"
-    folder.mkdir()
-    assert show_example("one", folder) == []
-    (folder / "one.png").write_bytes(b"")
-    (folder / "one.txt").write_text("A curve\nand nine points\n")
-    (picture, _) = show_example("one", folder)
-    # as docs/conf.py and GitHub read it
-    assert picture == (
-        '<picture><source media="(prefers-color-scheme: dark)" srcset="gallery/one-dark.png">'
-        '<img src="gallery/one.png" alt="A curve and nine points"></picture>'
-    )
-    (folder / "one.html").write_text("<p>slider</p>")
-    assert show_example("one", folder)[2:] == ["<!-- on the site: gallery/one.html -->", ""]
-    assert show_example("two", folder) == []
-
-
 def test_what_the_gallery_shows_belongs_to_an_example() -> None:
     for path in (ROOT / "docs" / "gallery").glob("*"):
         assert (ROOT / "examples" / f"{path.stem.removesuffix('-dark')}.py").exists(), path.name
@@ -214,12 +197,6 @@ def test_a_codec_is_told_beside_nine() -> None:
     assert (numbers["least"], numbers["most"], numbers["ahead"]) == (-0.04, 0.006, 1)
     assert numbers["behind"] == pytest.approx(0.1)
     assert numbers["times"] == 4.5
-
-
-def test_cards_have_the_formula_and_the_settings() -> None:
-    card = "\n".join(_script("pages.reference").write_card("objectives", "one_sided_error"))
-    assert "```math" in card
-    assert "- `power` (`2`): p, 1 or 2." in card
 
 
 def test_guarantees_have_the_counts_there_are(tmp_path: Path) -> None:

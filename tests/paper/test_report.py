@@ -2,11 +2,11 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.pages import Page
 from tests.paper.hand_made import make_result, write_recipe, write_run
 from tests.paper.reports import (
     collect_experiments,
@@ -33,39 +33,6 @@ from paretocosmos.paper.results import ClaimResult, ClaimRow, RecipeResult
 EVIL = "<script>alert('x')</script> & `b` | $\\input{/etc/passwd}$ %_#^~ \"q\" ä □"
 
 
-class Page(HTMLParser):
-    """Tags, addresses, rows of tables and texts of a page, in which every tag is closed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.addresses: list[str] = []
-        self.rows: list[list[str]] = []
-        self.texts: list[str] = []
-        self._open: list[str] = []
-        self.feed(text)
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.addresses += [value or "" for key, value in attrs if key in ("src", "href", "action")]
-        assert not any(key.startswith("on") for key, _ in attrs)
-        if tag not in ("meta", "img"):
-            self._open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-        if self.rows and {"td", "th"} & set(self._open):
-            self.rows[-1][-1] += data
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the report of every recipe of this package, two seeds each."""
@@ -90,15 +57,15 @@ def test_every_recipe_has_its_json_tables_and_pictures(written: Path) -> None:
 def test_the_page_asks_for_nothing_and_has_every_row(written: Path) -> None:
     text = (written / "report.html").read_text(encoding="utf-8")
     page = Page(text)
-    assert {"script", "link", "iframe"}.isdisjoint(page.tags)
-    for address in page.addresses:
+    assert {"script", "link", "iframe"}.isdisjoint(page.names)
+    for address in page.get("src", "href", "action"):
         assert address.startswith(("data:image/png;base64,", "#"))
     assert "default-src 'none'" in text
     style = re.search(r"<style>(.*)</style>", text, re.DOTALL)
     assert not re.search(r"url\(|@import", style[1])
     assert "prefers-color-scheme: dark" in style[1]
     assert 'name="viewport"' in text
-    assert page.tags.count("img") == len(list((written / "figures").glob("*.png")))
+    assert page.names.count("img") == len(list((written / "figures").glob("*.png")))
     sections = parse_markdown((written / "report.md").read_text(encoding="utf-8"))
     tables = [table for section in sections for table in section.tables]
     rows = [list(row) for table in tables for row in (table.head, *table.rows)]
@@ -228,8 +195,8 @@ def test_names_never_become_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     result = make_evil_result()
     markdown = render_report([result], title=EVIL)
     page = Page(render_page(markdown, {}))
-    assert {"script", "b", "i"}.isdisjoint(page.tags)
-    assert all(address.startswith("#") for address in page.addresses)
+    assert {"script", "b", "i"}.isdisjoint(page.names)
+    assert all(address.startswith("#") for address in page.get("src", "href", "action"))
     shown = EVIL.replace("`", "")
     assert page.rows[-1][1] == shown
     # titles, claims in both places, notes
@@ -243,7 +210,7 @@ def test_names_never_become_markup(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_html_and_entities_in_markdown_are_text() -> None:
     page = Page(render_page("# A\n\n<img src=x> &lt;", {}))
-    assert "img" not in page.tags
+    assert "img" not in page.names
     assert "<img src=x> <" in "".join(page.texts)
     page = Page(render_page(render_report([], title="&lt; &amp;"), {}))
     assert "&lt; &amp;" in "".join(page.texts)

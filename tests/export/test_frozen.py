@@ -94,8 +94,10 @@ def test_a_saved_run_knows_no_other_preference(
 ) -> None:
     run = load_run(saved)
     wanted = fair.predict_proba(strangers, preference=RAY)[:, 1]
-    for ray in (RAY, [0.9, 0.1]):
+    for ray in (RAY, None):
         np.testing.assert_allclose(run.predict(strangers, ray=ray), wanted, atol=1e-6)
+    with pytest.raises(ConfigurationError, match=r"frozen at \[0\.3, 0\.7\]"):
+        run.predict(strangers, ray=[0.9, 0.1])
     assert run.front.rays.tolist() == [pytest.approx(RAY)]
     assert "estimates from the other columns" in export(run).card.read_text()
     page = build_page_model([run])

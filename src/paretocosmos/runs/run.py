@@ -10,7 +10,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack, runtime_checkable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, DataWarning, RunError
 from paretocosmos.evaluation.check import Check, check_point
@@ -146,13 +146,32 @@ class Run:
         reached = self.record["metrics"]["test"]["hypervolume"]
         return math.nan if reached is None else float(reached)
 
-    def predict(self, rows: "pd.DataFrame", *, ray: Rays, off_simplex: str = "refuse") -> Array:
+    def _read_ray(self, ray: Rays | None, off_simplex: str = "refuse") -> Tensor:
+        """Return the ray ``[J]`` that was asked for, or that of the estimator or frozen run."""
+        default = predicts_at(self)
+        asked = default.ray if ray is None else ray
+        if asked is None:
+            raise ConfigurationError("a `ray` is needed, such as `choose(...).ray`, found none")
+        names = self.front.names
+        rays = as_rays(asked, self.front.objectives, names=names, off_simplex=off_simplex)
+        if len(rays) > 1:
+            raise ConfigurationError(f"`ray` must be one, found {len(rays)}: call it once for each")
+        if default.frozen and not torch.allclose(rays[0], torch.tensor(default.ray), atol=1e-6):
+            raise ConfigurationError(
+                f"this run is frozen at {list(default.ray or ())}: leave `ray` out"
+            )
+        return rays[0]
+
+    def predict(
+        self, rows: "pd.DataFrame", *, ray: Rays | None = None, off_simplex: str = "refuse"
+    ) -> Array:
         """Return predictions for rows of a table, at one preference.
 
         Args:
             rows: a DataFrame with the columns the run was trained on; others are ignored.
             ray: the preference, one entry per objective, summing to 1; or weights by name, as
-                ``{"accuracy": 0.7, "tpr_gap": 0.3}``.
+                ``{"accuracy": 0.7, "tpr_gap": 0.3}``; by default that of the estimator that the
+                run comes from, or at which it is frozen.
             off_simplex: ``"refuse"`` a ray that does not, or ``"normalise"`` it and warn.
 
         Returns:
@@ -163,17 +182,11 @@ class Run:
             raise ConfigurationError(
                 "`predict` is for tabular problems; call `run.model(inputs, ray)` for this one"
             )
-        checked = as_rays(
-            ray, self.front.objectives, names=self.front.names, off_simplex=off_simplex
-        )
-        if len(checked) > 1:
-            raise ConfigurationError(
-                f"`predict` takes one ray, found {len(checked)}: call it once for each"
-            )
+        asked = self._read_ray(ray, off_simplex)
         # its device and precision are those that inputs need
         parameter = next(self.model.parameters())
         inputs = torch.from_numpy(self.table.transform(add_group(rows, self.table, self._grouping)))
-        answer, chosen = Answer.from_about(self.record["about"]), checked[0].to(parameter)
+        answer, chosen = Answer.from_about(self.record["about"]), asked.to(parameter)
         with torch.inference_mode():
             blocks = inputs.split(BLOCK if parameter.device.type == "cpu" else BLOCK_CUDA)
             # double, since NumPy has no bfloat16
@@ -270,14 +283,10 @@ class Run:
             )
         criteria, default = Criteria.from_options(options), predicts_at(self)
         criteria.check(self.front_val)
-        preference = default.ray if ray is None else ray
-        if preference is None:
-            raise ConfigurationError("`check` needs a preference: give a `ray`, as `choose` has it")
-        checked = as_rays(preference, self.front.objectives, names=self.front.names)
         return check_point(
             self.model,
             problem_from_rows(self, rows),
-            tuple(checked[0].tolist()),
+            tuple(self._read_ray(ray).tolist()),
             criteria,
             threshold=default.threshold if threshold is None else threshold,
             rows_name=rows_name,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.config.plan import keeps_promise
-from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.errors import ConfigurationError, check_choice
 from paretocosmos.estimators.targets import LABEL, Classes, Numbers
 from paretocosmos.objectives import (
     GroupObjective,
@@ -233,8 +233,7 @@ def build_number_metrics(targets: Sequence[Numbers], groups: int, loss: str) -> 
 
 
 def _get_power(loss: str) -> int:
-    if loss not in POWERS:
-        raise unknown("`loss`", loss, POWERS)
+    check_choice("`loss`", loss, POWERS)
     return POWERS[loss]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 
-from paretocosmos.errors import require_extra, unknown
+from paretocosmos.errors import check_choice, require_extra
 from paretocosmos.io.files import hash_json
 from paretocosmos.io.formatting import sanitize
 from paretocosmos.pareto.front import Front
@@ -329,7 +329,6 @@ def make_logger(text: str) -> Callback:
         text: ``tensorboard``, ``wandb`` or ``mlflow``; where is a folder, a project or a store.
     """
     name, _, where = text.partition("=")
-    if name not in LOGGERS:
-        raise unknown("logger", name, LOGGERS)
+    check_choice("logger", name, LOGGERS)
     logger: Callback = LOGGERS[name](where) if where else LOGGERS[name]()
     return logger

@@ -23,7 +23,7 @@ from paretocosmos.config.presets import (
     get_loop_settings,
 )
 from paretocosmos.config.settings import Training, get_pairs, get_spec_name, split_settings
-from paretocosmos.errors import ConfigurationError, MissingExtraError, unknown
+from paretocosmos.errors import ConfigurationError, MissingExtraError, check_choice
 from paretocosmos.integrations.fronts import to_batch, to_float32
 from paretocosmos.methods import Gram, Method
 from paretocosmos.nn.conditioning import Conditioning
@@ -238,8 +238,7 @@ class LossWeighting:
         check_model(model, len(self.objectives))
         if rays_per_batch is not None and rays_per_batch < 1:
             raise ConfigurationError(f"`rays_per_batch` must be at least 1, found {rays_per_batch}")
-        if ranks not in get_args(Ranks):
-            raise unknown("`ranks`", ranks, get_args(Ranks))
+        check_choice("`ranks`", ranks, get_args(Ranks))
         if type(seed) is not int or seed < 0:
             raise ConfigurationError(f"`seed` must be a whole number of at least 0, found {seed!r}")
         names = [objective.target for objective in self.objectives]

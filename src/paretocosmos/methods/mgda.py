@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, get_args
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import unknown
+from paretocosmos.errors import check_choice
 from paretocosmos.methods.base import (
     FixedRays,
     Gram,
@@ -50,8 +50,7 @@ class Mgda(FixedRays):
     over: ClassVar[Literal["all", "shared"]] = "shared"
 
     def __post_init__(self) -> None:
-        if self.normalisation not in get_args(Normalisation):
-            raise unknown("normalisation", self.normalisation, get_args(Normalisation))
+        check_choice("normalisation", self.normalisation, get_args(Normalisation))
 
     def fixed_rays(self, objectives: int) -> Tensor:
         # equal weights: the ray only stands for the one network, `weights` ignores it

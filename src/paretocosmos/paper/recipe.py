@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 
 from paretocosmos import registry
 from paretocosmos.config.settings import get_pairs, get_paper_settings
-from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.errors import ConfigurationError, check_choice, unknown
 from paretocosmos.io.files import check_depth, one_line, user_path
 from paretocosmos.io.formatting import sanitize_line
 from paretocosmos.io.schema import MOST, SETTINGS
@@ -331,8 +331,7 @@ def load_recipe(name: str | Path, *, trust: Collection[str] = ()) -> Recipe:
     45
     """
     if not str(name).endswith(".toml"):
-        if name not in recipe_names():
-            raise unknown("recipe", str(name), recipe_names())
+        check_choice("recipe", name, recipe_names())
         path, file = FOLDER / f"{name}.toml", f"{name}.toml"
     else:
         path = user_path(name)

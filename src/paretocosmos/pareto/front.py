@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, require_extra, unknown
+from paretocosmos.errors import ConfigurationError, DataError, check_choice, require_extra
 from paretocosmos.io.files import one_line, parse_json
 from paretocosmos.io.formatting import Grid, format_number, pick_evenly
 
@@ -314,8 +314,7 @@ class Point:
 
     def __getitem__(self, name: str) -> float:
         numbers = {**self.metrics, **self.values}
-        if name not in numbers:
-            raise unknown("objective or metric", name, numbers)
+        check_choice("objective or metric", name, numbers)
         return numbers[name]
 
     def to_dict(self) -> dict[str, Any]:

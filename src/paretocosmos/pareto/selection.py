@@ -10,7 +10,7 @@ from typing import Any, Self, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, InfeasibleError, unknown
+from paretocosmos.errors import ConfigurationError, InfeasibleError, check_choice
 from paretocosmos.pareto.front import Array, Front, Point, get_columns, get_point, to_plain
 
 Mask = npt.NDArray[np.bool_]
@@ -143,8 +143,7 @@ class Criteria:
         """Raise for names the front does not have, and numbers that do not fit its objectives."""
         by_name = self.near if isinstance(self.near, Mapping) else {}
         for name in (*self.max, *self.min, *self.sought, *by_name):
-            if name not in get_columns(front):
-                raise unknown("objective or metric", name, get_columns(front))
+            check_choice("objective or metric", name, get_columns(front))
         for role in ("max", "min", "near"):
             values = getattr(self, role)
             if isinstance(values, Mapping):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import ConfigurationError, DataError, unknown
+from paretocosmos.errors import ConfigurationError, DataError, check_choice
 from paretocosmos.io.formatting import format_mean
 from paretocosmos.pareto.front import Array, Front
 from paretocosmos.pareto.metrics import ideal, ideal_hypervolume
@@ -354,8 +354,7 @@ def _build_methods(fronts: Mapping[str, Sequence[Front]], ideal: Collection[str]
                 f"the method `{name}` needs at least one front, found none: leave it out"
             )
     for name in ideal:
-        if name not in fronts:
-            raise unknown("method in `ideal`", name, fronts)
+        check_choice("method in `ideal`", name, fronts)
     # checked together, so that the error names two methods and not two seeds
     all_fronts = [front for seeds in fronts.values() for front in seeds]
     check_same_objectives(all_fronts)

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, Literal, get_args
 
-from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.errors import ConfigurationError, check_choice
 from paretocosmos.io.files import write_json
 from paretocosmos.io.formatting import Grid, format_number
 from paretocosmos.pareto.metrics import MEANINGS
@@ -191,8 +191,7 @@ def sweep(
     (4, 1)
     """
     check_single_process("sweep", device, workers, cluster)
-    if measure not in get_args(Measure):
-        raise unknown("measure", str(measure), get_args(Measure))
+    check_choice("measure", measure, get_args(Measure))
     all_seeds = check_seeds(seeds)
     problems = [problem] if isinstance(problem, str | Problem) else list(problem)
     trials = _draw_trials(problems, grid, samples, all_seeds[0])

@@ -6,6 +6,7 @@ it is imported where a file is read.
 
 import reprlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import prod
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -19,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from paretocosmos.errors import DataError, ParetoCosmosError, unknown
+from paretocosmos.errors import DataError, ParetoCosmosError, check_choice, unknown
 from paretocosmos.io.formatting import sanitize_line
 from paretocosmos.io.schema import MOST, SETTINGS, SHOWS, VALUES
 
@@ -38,12 +39,6 @@ def limit_entries(names: object) -> object:
     if isinstance(names, dict) and len(names) > SETTINGS:
         raise ValueError(f"at most {SETTINGS} entries, found {len(names)}")
     return names
-
-
-def _check_show(value: str) -> str:
-    if value not in SHOWS:
-        raise unknown("value", value, SHOWS)
-    return value
 
 
 def _limit_size(shape: list[int]) -> list[int]:
@@ -78,7 +73,8 @@ Shape = Annotated[
     list[Count], Field(min_length=1, max_length=8, fail_fast=True), AfterValidator(_limit_size)
 ]
 Settings = Annotated[ByName[Any], AfterValidator(_limit_lists)]
-Shows = Annotated[str, Field(max_length=200), AfterValidator(_check_show)]
+_check_show = AfterValidator(partial(check_choice, "value", known=SHOWS))
+Shows = Annotated[str, Field(max_length=200), _check_show]
 
 
 Place = tuple[str | int, ...]

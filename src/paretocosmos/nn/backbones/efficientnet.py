@@ -17,8 +17,8 @@ from paretocosmos.errors import (
     ConfigurationError,
     DataError,
     WeightsWarning,
+    check_choice,
     require_extra,
-    unknown,
 )
 from paretocosmos.io.files import list_data_folders, one_line, user_path
 from paretocosmos.nn.backbones.base import Backbone, Cut
@@ -83,8 +83,7 @@ class EfficientNet(Backbone):
         drop_connect: float = 0.2,
     ) -> None:
         super().__init__()
-        if variant not in VARIANTS:
-            raise unknown("`variant`", variant, VARIANTS)
+        check_choice("`variant`", variant, VARIANTS)
         shape = tuple(input_shape)
         if len(shape) != 3 or shape[0] < 1 or min(shape[1:]) < SMALLEST:
             raise ConfigurationError(

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paretocosmos.errors import DataError, require_extra, unknown
+from paretocosmos.errors import DataError, check_choice, require_extra
 from paretocosmos.io.files import VARIABLE, get_cache_folder, list_data_folders
 from paretocosmos.objectives import CrossEntropy, accuracy
 from paretocosmos.problems.base import (
@@ -196,8 +196,7 @@ def make_loader(
                 then downloads.
             seed: decides which images are paired, and where they are put.
         """
-        if rule not in RULES:
-            raise unknown("rule", rule, tuple(RULES))
+        check_choice("rule", rule, RULES)
         files = find_source_files(sources, data)
         return build_pair_problem(
             name,

@@ -16,7 +16,7 @@ from torch.utils.data import (
     TensorDataset,
 )
 
-from paretocosmos.errors import ConfigurationError, DataError, unknown
+from paretocosmos.errors import ConfigurationError, DataError, check_choice
 from paretocosmos.problems.base import SPLITS, Problem, Source, Split, check_split, refuse_metrics
 from paretocosmos.problems.streams.fields import Fields, Keys, list_targets
 from paretocosmos.problems.streams.losses import (
@@ -261,8 +261,7 @@ class DataProblem(Problem):
                 f"`reference` needs one number per objective, here {len(self.objectives)}; found "
                 f"{len(self.reference)}"
             )
-        if self.epoch not in ("longest", "shortest"):
-            raise unknown("epoch", self.epoch, ("longest", "shortest"))
+        check_choice("epoch", self.epoch, ("longest", "shortest"))
         if type(self.workers) is not int or self.workers < 0:
             raise ConfigurationError(f"`workers` must be 0 or more, found {self.workers!r}")
         # all splits now: a mistake in `test` must not come up after the training
@@ -355,8 +354,7 @@ class DataProblem(Problem):
 
     def _by_objective(self, name: Split, data: Mapping[str, Any]) -> Source:
         for key in data:
-            if key not in self.names:
-                raise unknown(f"objective in {self._where(name)}", str(key), self.names)
+            check_choice(f"objective in {self._where(name)}", key, self.names)
         absent = [f"`{objective}`" for objective in self.names if objective not in data]
         if absent:
             raise ConfigurationError(

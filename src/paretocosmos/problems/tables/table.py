@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import numpy.typing as npt
 
-from paretocosmos.errors import DataError, DataWarning, unknown
+from paretocosmos.errors import DataError, DataWarning, check_choice
 from paretocosmos.io.files import to_json_value
 from paretocosmos.problems.tables.columns import (
     encode_labels,
@@ -162,8 +162,7 @@ class Table:
         """
         frame = to_frame(frame)
         for name in categorical or ():
-            if name not in frame.columns:
-                raise unknown("categorical column", name, frame.columns)
+            check_choice("categorical column", name, frame.columns)
         if not frame.shape[0] or not frame.shape[1]:
             raise DataError(
                 "a table needs at least one row and one column, found "

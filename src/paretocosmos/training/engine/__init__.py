@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from paretocosmos.errors import ConfigurationError, unknown
+from paretocosmos.errors import ConfigurationError, check_choice, unknown
 from paretocosmos.evaluation.samples import move_batch
 from paretocosmos.runtime.device import fits_on_device
 from paretocosmos.training.engine.batch_source import (
@@ -53,8 +53,7 @@ for.
 
 def check_engine(engine: str, device: torch.device) -> None:
     """Validate the engine name for the device."""
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
+    check_choice("engine", engine, ENGINES)
     if engine == "captured" and device.type != "cuda":
         raise ConfigurationError(
             f"`engine` captured needs a CUDA device, found `{device}`: use traced, or compiled"

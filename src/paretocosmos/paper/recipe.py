@@ -331,7 +331,7 @@ def load_recipe(name: str | Path, *, trust: Collection[str] = ()) -> Recipe:
     45
     """
     if not str(name).endswith(".toml"):
-        check_choice("recipe", name, recipe_names())
+        check_choice("recipe", str(name), recipe_names())
         path, file = FOLDER / f"{name}.toml", f"{name}.toml"
     else:
         path = user_path(name)

@@ -55,7 +55,9 @@ def test_the_search_finds_an_option() -> None:
     ("command", "message", "said"),
     [
         ("train", "no", ""),
-        ("train", "`out` exists; set resume=True", "--out ..., --resume"),
+        ("train", "`a` exists; choose another `out`, or set resume=True", "--out ..., --resume"),
+        ("train", "`epochs` must be at least 1, found 0", ""),
+        ("train", "`resume` needs `out`", "--out ..."),
         ("train", '`cuda:9` does not exist: use device="cpu"', "--device cpu"),
         ("train", "lower `device`, or device=cpu", "--device cpu"),
         ("choose", "take a constant classifier with `allow_constant`", "--allow-constant"),

@@ -318,7 +318,8 @@ def describe_options(error: ParetoCosmosError, command: str = "") -> str:
         settings = parameters(Training).keys() | parameters(table).keys()
         options |= {name: f"--set {name}={{}}" for name in settings - options.keys()}
     named: dict[str, str] = {}
-    for quoted, name, value in ARGUMENT.findall(str(error)):
+    # the argument that begins the sentence is the mistake, not the way out
+    for quoted, name, value in ARGUMENT.findall(re.sub("^`[a-z_]+`", "", str(error))):
         if (option := options.get(quoted or name)) is not None:
             named[option] = value or named.get(option, "")
     listed = ", ".join(option.format(value or "...") for option, value in named.items())

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
 
 __all__ = [
-    *("DEVICE", "INTERPRETED", "check_capture", "check_gradients_at_once", "compare", "leaves"),
-    *("needs_cuda", "needs_triton"),
+    *("DEVICE", "INTERPRETED", "check_capture", "check_gradients_at_once", "check_recording"),
+    *("compare", "leaves", "needs_cuda", "needs_triton"),
 ]
 
 TRITON = importlib.util.find_spec("triton") is not None
@@ -73,6 +74,26 @@ def check_gradients_at_once(
         one = torch.autograd.grad(wanted, leaves(exact), grad, retain_graph=True)
         for a, b in zip(got, one, strict=True):
             close(a[i], b)
+
+
+def check_recording(
+    function: Callable[..., Tensor], inputs: Sequence[Tensor | None], operators: Sequence[str]
+) -> None:
+    """`make_fx` sees these operators, and replaying them repeats the step (engine/recorded.py)."""
+
+    def step(*tensors: Tensor) -> tuple[Tensor, ...]:
+        first, *parameters = (t.detach() for t in tensors)
+        wanted = [p.requires_grad_() for p in parameters]
+        return torch.autograd.grad(function(first, *wanted).square().sum(), wanted)
+
+    given = [t.detach() for t in inputs if t is not None]
+    graph = make_fx(step)(*given)
+    names = [str(node.target) for node in graph.graph.nodes if "paretocosmos" in str(node.target)]
+    assert names == [f"paretocosmos.{name}.default" for name in operators]
+    fresh = [torch.randn_like(t) for t in given]
+    with torch.inference_mode():
+        replayed = graph(*fresh)
+    assert all(torch.equal(a, b) for a, b in zip(replayed, step(*fresh), strict=True))
 
 
 def check_capture(function: Callable[..., Tensor], inputs: Sequence[Tensor | None]) -> None:

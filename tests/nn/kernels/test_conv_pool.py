@@ -15,13 +15,13 @@ from tests.nn.kernels.oracle import (
     DEVICE,
     check_capture,
     check_gradients_at_once,
+    check_recording,
     compare,
     leaves,
     needs_cuda,
     needs_triton,
 )
 from torch import Tensor
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.nn import kernels
@@ -212,23 +212,9 @@ def test_repeats_bit_for_bit() -> None:
 @needs_triton
 @pytest.mark.parametrize("seeds", [None, 2])
 def test_can_be_recorded(seeds: int | None) -> None:
-    """`make_fx` sees two operators, and replaying them repeats the step (engine/recorded.py)."""
     inputs = draw((4, 1, 3, 8, 8, 3, 1), seeds, grad_x=False)
     forward = conv_pool if seeds is None else torch.vmap(conv_pool)
-
-    def step(*tensors: Tensor) -> tuple[Tensor, ...]:
-        x, *parameters = (t.detach() for t in tensors)
-        wanted = [p.requires_grad_() for p in parameters]
-        return torch.autograd.grad(forward(x, *wanted).square().sum(), wanted)
-
-    given = [t.detach() for t in inputs if t is not None]
-    graph = make_fx(step)(*given)
-    names = [str(node.target) for node in graph.graph.nodes if "paretocosmos" in str(node.target)]
-    assert names == ["paretocosmos.conv_pool.default", "paretocosmos.conv_pool_backward.default"]
-    fresh = [torch.randn_like(t) for t in given]
-    with torch.inference_mode():
-        replayed = graph(*fresh)
-    assert all(torch.equal(a, b) for a, b in zip(replayed, step(*fresh), strict=True))
+    check_recording(forward, inputs, ["conv_pool", "conv_pool_backward"])
 
 
 @needs_triton

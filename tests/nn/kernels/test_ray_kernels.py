@@ -12,13 +12,13 @@ from tests.nn.kernels.oracle import (
     DEVICE,
     check_capture,
     check_gradients_at_once,
+    check_recording,
     compare,
     leaves,
     needs_cuda,
     needs_triton,
 )
 from torch import Tensor
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from paretocosmos.nn import kernels
 from paretocosmos.nn.kernels import can_fuse_map_term, can_fuse_ray_maps, map_term, ray_maps
@@ -258,24 +258,10 @@ def test_repeats_bit_for_bit() -> None:
 @needs_triton
 @pytest.mark.parametrize("seeds", [None, 2])
 def test_can_be_recorded(seeds: int | None) -> None:
-    """`make_fx` sees four operators, and replaying them repeats the step (engine/recorded.py)."""
     inputs = net_of(1, 2) if seeds is None else net_of(1, 2, seeds)
     forward = both((16, 16)) if seeds is None else torch.vmap(both((16, 16)))
-
-    def step(*tensors: Tensor) -> tuple[Tensor, ...]:
-        rays, *parameters = (t.detach() for t in tensors)
-        wanted = [p.requires_grad_() for p in parameters]
-        return torch.autograd.grad(forward(rays, *wanted).square().sum(), wanted)
-
-    given = [t.detach() for t in inputs]
-    graph = make_fx(step)(*given)
-    names = [str(node.target) for node in graph.graph.nodes if "paretocosmos" in str(node.target)]
-    wanted = ["ray_maps", "map_term", "map_term_backward", "ray_maps_backward"]
-    assert names == [f"paretocosmos.{name}.default" for name in wanted]
-    fresh = [torch.randn_like(t) for t in given]
-    with torch.inference_mode():
-        replayed = graph(*fresh)
-    assert all(torch.equal(a, b) for a, b in zip(replayed, step(*fresh), strict=True))
+    operators = ["ray_maps", "map_term", "map_term_backward", "ray_maps_backward"]
+    check_recording(forward, inputs, operators)
 
 
 @needs_triton

@@ -30,9 +30,8 @@ ARGUMENT = re.compile(r"`([a-z_]+)`|\b([a-z_]+)=\"?([\w.+-]*)")
 
 
 class Entry(NamedTuple):
-    """A command: `module:function`, a summary in a few words, and two examples."""
+    """A command: a summary in a few words, and two examples."""
 
-    location: str
     summary: str
     examples: tuple[str, str]
 
@@ -41,29 +40,24 @@ class Entry(NamedTuple):
 GROUPS: dict[str, dict[str, Entry]] = {
     "Begin here": {
         "demo": Entry(
-            "demo:demo",
             "Train COSMOS as published, beside the paper's numbers.",
             ("demo", "demo --out demo"),
         ),
         "list": Entry(
-            "listing:list_names",
             "List problems, methods, networks, objectives and recipes.",
             ("list", "list problems"),
         ),
     },
     "Train": {
         "train": Entry(
-            "train:train",
             "Train one network for the whole front of a problem or a table.",
             ("train adult", "train people.csv --target income --sensitive sex"),
         ),
         "compare": Entry(
-            "compare:compare",
             "Train several methods: one table, one picture.",
             ("compare compas", "compare adult --methods linear,cosmos --seeds 1,2,3"),
         ),
         "sweep": Entry(
-            "sweep:sweep",
             "Search settings, judged on validation data.",
             (
                 "sweep adult --grid hidden='32 64,64' --seeds 1,2,3",
@@ -73,17 +67,14 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "Decide": {
         "explore": Entry(
-            "explore:explore",
             "Explore the trade-off in the browser, with a slider.",
             ("explore RUN", "explore RUN RUN --out explore.html --no-open"),
         ),
         "choose": Entry(
-            "choose:choose",
             "Choose a point: the best within bounds, or the knee.",
             ("choose RUN --max tpr_gap=0.02 --maximize accuracy", "choose RUN --knee"),
         ),
         "predict": Entry(
-            "predict:predict",
             "Predict the rows of a table at one trade-off.",
             (
                 "predict RUN people.csv --ray 0.3,0.7",
@@ -91,14 +82,12 @@ GROUPS: dict[str, dict[str, Entry]] = {
             ),
         ),
         "evaluate": Entry(
-            "evaluate:evaluate",
             "Evaluate a run again, on other rays, splits or rows.",
             ("evaluate RUN", "evaluate RUN --split val --ray 0.3,0.7"),
         ),
     },
     "Deploy": {
         "check": Entry(
-            "check:check",
             "Check on new labelled rows whether bounds are kept.",
             (
                 "check RUN new.csv --max tpr_gap=0.05",
@@ -106,19 +95,16 @@ GROUPS: dict[str, dict[str, Entry]] = {
             ),
         ),
         "export": Entry(
-            "export:export",
             "Write a run as one ONNX file, with a model card.",
             ("export RUN", "export RUN --out model.onnx"),
         ),
         "serve": Entry(
-            "serve:serve",
             "Serve predictions at any preference over HTTP.",
             ("serve RUN", "serve RUN --port 8080"),
         ),
     },
     "The paper": {
         "reproduce": Entry(
-            "reproduce:reproduce",
             "Train the experiments of a table or figure of the paper.",
             (
                 "reproduce table_1 --only compas,cosmos,paper --seeds 1",
@@ -126,12 +112,13 @@ GROUPS: dict[str, dict[str, Entry]] = {
             ),
         ),
         "report": Entry(
-            "report:report",
             "Compare reproduced results with the paper's numbers.",
             ("report", "report table_1 --seeds 1"),
         ),
     },
 }
+# A command is a function of its name in a module of its name, but for a name that Python has.
+LOCATIONS = {"list": ("listing", "list_names")}
 ENTRIES = {name: entry for entries in GROUPS.values() for name, entry in entries.items()}
 
 
@@ -197,13 +184,13 @@ class Group(TyperGroup):
 
 @cache
 def _load_command(name: str, entry: Entry) -> TyperCommand:
-    module, _, function = entry.location.partition(":")
     examples = "\n".join(f"  paretocosmos {example}" for example in entry.examples)
     # a Typer application of its own: it is how Typer builds one command
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     try:
         # Importing torch takes long enough for a user to wonder.
         with status("starting"):
+            module, function = LOCATIONS.get(name, (name, name))
             callback = getattr(importlib.import_module(f"paretocosmos.cli.{module}"), function)
     except KeyboardInterrupt:
         raise typer.Abort from None

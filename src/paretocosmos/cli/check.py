@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli import options
-from paretocosmos.cli.console import print_json, print_note, print_value, warnings_as_notes
+from paretocosmos.cli import console, options
 from paretocosmos.io.files import user_path
 from paretocosmos.problems.tables import read_table
 from paretocosmos.runs.load import load_run
@@ -37,7 +36,7 @@ def check(
     arguments = locals()
     run = load_run(folder, trust=trust or (), device=device)
     criteria = options.collect_criteria(arguments)
-    with warnings_as_notes():
+    with console.warnings_as_notes():
         frame = read_table(user_path(rows), **options.get_table_format(run))
         weights = predicts_at(run).ray if ray is None else tuple(options.parse_numbers(ray))
         if weights is None:
@@ -52,9 +51,9 @@ def check(
             **{name: criteria[name] for name in kept},
         )
     if as_json:
-        print_json({"run": str(folder), **checked.to_dict()})
+        console.print_json({"run": str(folder), **checked.to_dict()})
     else:
-        print_value(checked)
+        console.print_value(checked)
     if not checked.kept:
-        print_note(f"not all bounds are kept on `{rows.name}`")
+        console.print_note(f"not all bounds are kept on `{rows.name}`")
         raise typer.Exit(1)

@@ -4,16 +4,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli import options
-from paretocosmos.cli.console import (
-    escape,
-    get_stdout,
-    print_json,
-    print_markup,
-    print_next_command,
-    print_value,
-    warnings_as_notes,
-)
+from paretocosmos.cli import console, options
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.registry import modules_of
@@ -54,7 +45,7 @@ def choose(
     # first, while nothing but the options is local
     arguments = locals()
     run = load_run(folder, trust=trust or (), device=device)
-    with warnings_as_notes():
+    with console.warnings_as_notes():
         choice = run.choose(
             weights=None if weights is None else options.parse_numbers(weights, "--weights"),
             near=options.parse_named_numbers("--near", near) or None,
@@ -63,28 +54,30 @@ def choose(
             **options.collect_criteria(arguments),
         )
     if as_json:
-        print_json({"run": str(folder), **choice.to_dict()})
+        console.print_json({"run": str(folder), **choice.to_dict()})
     else:
         print_choice(run, choice)
 
 
 def print_choice(run: Run, choice: Choice) -> None:
     """Print a choice as a prompt of Python shows it, and code that uses it."""
-    console = get_stdout()
-    print_value(choice)
-    print_markup(
-        console,
+    stdout = console.get_stdout()
+    console.print_value(choice)
+    console.print_markup(
+        stdout,
         "The choice was made on the validation rows, so their numbers are optimistic; the test "
         "rows were not used.",
     )
     # soft_wrap, so that code can be copied from a narrow terminal
-    console.print("\n".join(["", *map(escape, _write_code(run, choice)), ""]), soft_wrap=True)
+    stdout.print(
+        "\n".join(["", *map(console.escape, _write_code(run, choice)), ""]), soft_wrap=True
+    )
     ray = _format_ray(choice, ",")
     if run.table is None:
-        print_next_command("export", run.folder, "--ray", ray)
+        console.print_next_command("export", run.folder, "--ray", ray)
         return
     threshold = [] if choice.threshold == MIDDLE else ["--threshold", f"{choice.threshold:g}"]
-    print_next_command("predict", run.folder, "new.csv", "--ray", ray, *threshold)
+    console.print_next_command("predict", run.folder, "new.csv", "--ray", ray, *threshold)
 
 
 def _format_ray(choice: Choice, separator: str = ", ") -> str:

@@ -4,16 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from paretocosmos.cli import options
-from paretocosmos.cli.console import (
-    escape,
-    get_stdout,
-    make_table,
-    print_json,
-    print_next_command,
-    print_path,
-    print_value,
-)
+from paretocosmos.cli import console, options
 from paretocosmos.cli.results import find_plain_metrics, format_span, get_words
 from paretocosmos.plotting import save_comparison
 from paretocosmos.runs.run import PAGE
@@ -52,7 +43,7 @@ def compare(
             picture = comparison.folder / "compare.png"
             save_comparison(picture, fronts, title=comparison.problem, ideal=comparison.alone)
     if shared["as_json"]:
-        print_json(comparison.to_dict())
+        console.print_json(comparison.to_dict())
     else:
         print_comparison(comparison)
     options.report_failures(comparison.failures)
@@ -65,17 +56,17 @@ def print_comparison(comparison: Comparison) -> None:
     problem = first_run.trained_on
     measures = get_words(problem, first_run.front).measures
     names = find_plain_metrics(problem, first_run.front)[: first_run.front.objectives]
-    table = make_table("on test", *(measures[name].label for name in names))
+    table = console.make_table("on test", *(measures[name].label for name in names))
     for method, runs in comparison.runs.items():
         # one seed: the ends of a mean front would belong to no network
         front = runs[0].front
-        spans = (escape(format_span(front, name, measures[name])) for name in names)
-        table.add_row(f"[bold]{escape(method)}[/]", *spans)
-    console = get_stdout()
-    console.print(table)
-    console.print()
-    print_value(comparison)
-    print_path("table", comparison.folder / "compare.json")
-    print_path("picture", comparison.folder / "compare.png")
-    print_path("page", comparison.folder / PAGE)
-    print_next_command("explore", comparison.folder)
+        spans = (console.escape(format_span(front, name, measures[name])) for name in names)
+        table.add_row(f"[bold]{console.escape(method)}[/]", *spans)
+    stdout = console.get_stdout()
+    stdout.print(table)
+    stdout.print()
+    console.print_value(comparison)
+    console.print_path("table", comparison.folder / "compare.json")
+    console.print_path("picture", comparison.folder / "compare.png")
+    console.print_path("page", comparison.folder / PAGE)
+    console.print_next_command("explore", comparison.folder)

@@ -8,16 +8,7 @@ from typing import Annotated
 import torch
 import typer
 
-from paretocosmos.cli.console import (
-    escape,
-    get_stdout,
-    print_json,
-    print_markup,
-    print_next_command,
-    print_note,
-    print_path,
-)
-from paretocosmos.cli.options import AsJson
+from paretocosmos.cli import console, options
 from paretocosmos.cli.reproduce import exit_on_failures, follow_reproduction, print_reproduction
 from paretocosmos.cli.results import print_consequences
 from paretocosmos.cli.train import summarize_run
@@ -57,7 +48,7 @@ def demo(
     out: Annotated[
         Path, typer.Option(help="The folder for the results; finished trainings are kept.")
     ] = Path("runs/demo"),
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Train COSMOS as published on three fairness data sets, and show the default on one.
 
@@ -94,19 +85,19 @@ def demo(
         notes = write_report([result], folder / "report", title=TITLE, opening=opening)
         write_page(folder / "report" / SLIDER, build_page_model([run]))
     for note in notes:
-        print_note(note)
+        console.print_note(note)
     page = folder / "report" / "report.html"
     if as_json:
         published = [status.to_dict() for status in reproduction.statuses.values()]
         # the same keys as `reproduce --json`, which call experiments cells
-        print_json({"page": str(page), "cells": published, "default": summarize_run(run)})
+        console.print_json({"page": str(page), "cells": published, "default": summarize_run(run)})
         return
     # what the paper did first, then what this package does instead
     print_reproduction(reproduction)
-    console = get_stdout()
-    console.print()
+    stdout = console.get_stdout()
+    stdout.print()
     print_consequences(run)
-    print_markup(console, f"\n{escape(DIFFERENCE)}")
-    print_markup(console, f"[bold]total time[/]  {time.perf_counter() - started:.0f} s")
-    print_path("page", page)
-    print_next_command("train", "adult")
+    console.print_markup(stdout, f"\n{console.escape(DIFFERENCE)}")
+    console.print_markup(stdout, f"[bold]total time[/]  {time.perf_counter() - started:.0f} s")
+    console.print_path("page", page)
+    console.print_next_command("train", "adult")

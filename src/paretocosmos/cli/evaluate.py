@@ -5,24 +5,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli.console import (
-    escape,
-    get_stdout,
-    print_json,
-    print_markup,
-    print_next_command,
-    print_note,
-    print_value,
-    warnings_as_notes,
-)
-from paretocosmos.cli.options import (
-    AsJson,
-    RunDevice,
-    RunFolder,
-    Trust,
-    get_table_format,
-    parse_numbers,
-)
+from paretocosmos.cli import console, options
 from paretocosmos.cli.results import suggest_choice
 from paretocosmos.errors import ConfigurationError, ParetoCosmosError
 from paretocosmos.evaluation.evaluate import evaluate as evaluate_model
@@ -36,7 +19,7 @@ from paretocosmos.runs.run import Run
 
 
 def evaluate(
-    folder: RunFolder,
+    folder: options.RunFolder,
     split: Annotated[
         str | None, typer.Option(help="The rows to evaluate on: train, val or test (the default).")
     ] = None,
@@ -51,18 +34,18 @@ def evaluate(
         str | None,
         typer.Option(help="The new location of the data, or a table of other labelled rows."),
     ] = None,
-    device: RunDevice = "cpu",
-    trust: Trust = None,
-    as_json: AsJson = False,
+    device: options.RunDevice = "cpu",
+    trust: options.Trust = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Evaluate a RUN again: reproduce its front, or use other rays, splits or rows."""
     if ray and rays is not None:
         raise ConfigurationError("--ray and --rays exclude each other: give one of them")
     run = load_run(folder, trust=trust or (), device=device)
-    with warnings_as_notes():
+    with console.warnings_as_notes():
         problem, rows_name = _load_problem(run, data, split)
         origin = {key: run.front.provenance.get(key) for key in ("method", "seed", "networks")}
-        asked = [parse_numbers(text) for text in ray] if ray else rays
+        asked = [options.parse_numbers(text) for text in ray] if ray else rays
         evaluated = run.front.rays.tolist() if asked is None else asked
         with status("evaluating"):
             front = evaluate_model(
@@ -70,25 +53,25 @@ def evaluate(
             )
         report = front_report(front)
     if as_json:
-        print_json(front.to_dict())
+        console.print_json(front.to_dict())
         return
-    console = get_stdout()
-    print_value(front)
+    stdout = console.get_stdout()
+    console.print_value(front)
     if len(front) > 1:  # one point is no front
         order = zip(front.names, report.by_objective["monotonicity"], strict=True)
-        print_markup(
-            console,
-            f"order {', '.join(f'{escape(name)} {value:.2f}' for name, value in order)}; "
+        console.print_markup(
+            stdout,
+            f"order {', '.join(f'{console.escape(name)} {value:.2f}' for name, value in order)}; "
             f"dominated {report.numbers['dominated_share']:.0%}; "
             f"span {report.numbers['span']:.4f}",
         )
-    print_markup(
-        console,
+    console.print_markup(
+        stdout,
         f"hypervolume {format_number(report.numbers['hypervolume'])} with reference point "
-        f"{front.reference.tolist()} on {escape(rows_name)}; "
-        f"scores: {escape(front.provenance['scores'])}",
+        f"{front.reference.tolist()} on {console.escape(rows_name)}; "
+        f"scores: {console.escape(front.provenance['scores'])}",
     )
-    print_next_command(*suggest_choice(run))
+    console.print_next_command(*suggest_choice(run))
 
 
 def _load_problem(run: Run, data: str | None, split: str | None) -> tuple[Problem, str]:
@@ -100,7 +83,9 @@ def _load_problem(run: Run, data: str | None, split: str | None) -> tuple[Proble
         if data is None or run.table is None or split is not None:
             raise
         # not the table of the run: other rows, or a file that cannot be read, which raises here
-        frame = read_table(Path(data), **get_table_format(run))
+        frame = read_table(Path(data), **options.get_table_format(run))
         problem = problem_from_rows(run, frame)
-    print_note(f"`{data}` is not the table of this run: evaluating all of its {len(frame):,} rows")
+    console.print_note(
+        f"`{data}` is not the table of this run: evaluating all of its {len(frame):,} rows"
+    )
     return problem, Path(data).name

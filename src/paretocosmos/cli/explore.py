@@ -6,21 +6,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli.console import (
-    print_json,
-    print_next_command,
-    print_note,
-    print_path,
-    warnings_as_notes,
-)
-from paretocosmos.cli.options import (
-    AsJson,
-    MovedData,
-    RunDevice,
-    RunFolders,
-    Threshold,
-    Trust,
-)
+from paretocosmos.cli import console, options
 from paretocosmos.cli.results import suggest_choice
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.io.files import user_path
@@ -29,7 +15,7 @@ from paretocosmos.runs.load import load_run
 
 
 def explore(
-    folders: RunFolders,
+    folders: options.RunFolders,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The file to write; by default in a temporary folder."),
@@ -49,11 +35,11 @@ def explore(
             "--no-model", help="Leave the weights out; the page then answers for no new rows."
         ),
     ] = False,
-    threshold: Threshold = None,
-    data: MovedData = None,
-    device: RunDevice = "cpu",
-    trust: Trust = None,
-    as_json: AsJson = False,
+    threshold: options.Threshold = None,
+    data: options.MovedData = None,
+    device: options.RunDevice = "cpu",
+    trust: options.Trust = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Explore the trade-off in the browser: the fronts of one or several RUNs on one page.
 
@@ -68,7 +54,7 @@ def explore(
         run_folders += finished
         # a folder of seeds may be in training while somebody looks at it
         if unfinished:
-            print_note(f"unfinished runs are left out: {', '.join(map(str, unfinished))}")
+            console.print_note(f"unfinished runs are left out: {', '.join(map(str, unfinished))}")
     runs = [load_run(path, trust=trust or (), device=device) for path in run_folders]
     if out is None:
         # outside of the run folder: a page of several runs belongs to none of them
@@ -81,19 +67,19 @@ def explore(
                 f"--out must be an .html file in a folder that exists, found `{out}`: try "
                 "--out explore.html"
             )
-    with warnings_as_notes():
+    with console.warnings_as_notes():
         page = write_page(
             runs, path, data=data, samples=samples, threshold=threshold, network=not no_model
         )
     # printed, since the page itself does not say it: the reason may name folders
     if page.reason:
-        print_note(f"the page has no counted answers: {page.reason}")
+        console.print_note(f"the page has no counted answers: {page.reason}")
     if as_json:
-        print_json({"page": str(path), "runs": list(map(str, run_folders))})
+        console.print_json({"page": str(path), "runs": list(map(str, run_folders))})
     else:
-        print_path("page", path)
+        console.print_path("page", path)
     # On a machine without a screen there is no browser, which is no error.
     if not no_open and not page.open():
-        print_note(f"no browser was found: open {path} in one")
+        console.print_note(f"no browser was found: open {path} in one")
     if not as_json:
-        print_next_command(*suggest_choice(runs[0]))
+        console.print_next_command(*suggest_choice(runs[0]))

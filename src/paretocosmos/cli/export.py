@@ -6,13 +6,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli import options
-from paretocosmos.cli.console import (
-    print_fields,
-    print_json,
-    print_next_command,
-    warnings_as_notes,
-)
+from paretocosmos.cli import console, options
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.evaluation.choose import Choice
 from paretocosmos.export import export as export_run
@@ -50,7 +44,7 @@ def export(
         raise ConfigurationError("give --ray or criteria such as --max tpr_gap=0.02, found both")
     run = load_run(folder, trust=trust or ())
     at: Choice | list[float] | None = None
-    with warnings_as_notes():
+    with console.warnings_as_notes():
         if data is not None:
             run = dataclasses.replace(run, trained_on=run.problem(data=data))
         if chosen:
@@ -60,7 +54,7 @@ def export(
         with status("exporting the network, and comparing it with PyTorch"):
             exported = export_run(run, at=at, out=out, threshold=threshold)
     if as_json:
-        print_json(
+        console.print_json(
             {
                 "file": str(exported.path),
                 "card": str(exported.card),
@@ -69,7 +63,7 @@ def export(
             }
         )
         return
-    print_fields(
+    console.print_fields(
         {
             "file": f"{exported.path} ({exported.path.stat().st_size:,} bytes)",
             "card": f"{exported.card}, with the code that calls the file",
@@ -77,4 +71,4 @@ def export(
             "difference": f"at most {exported.difference:.1e} from PyTorch, on random rows",
         }
     )
-    print_next_command("serve", folder)
+    console.print_next_command("serve", folder)

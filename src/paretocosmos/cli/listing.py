@@ -5,14 +5,7 @@ from typing import Annotated
 import typer
 
 from paretocosmos import registry
-from paretocosmos.cli.console import (
-    get_stdout,
-    print_fields,
-    print_json,
-    print_markup,
-    print_next_command,
-)
-from paretocosmos.cli.options import AsJson
+from paretocosmos.cli import console, options
 from paretocosmos.config.settings import describe_pair, get_pairs
 from paretocosmos.errors import unknown
 from paretocosmos.paper.recipe import load_recipe, recipe_names
@@ -25,7 +18,7 @@ def list_names(
         str | None,
         typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}, recipes; by default all."),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """List problems, methods, conditionings, backbones, objectives and recipes."""
     kinds = (*KINDS, "recipes")
@@ -42,9 +35,9 @@ def list_names(
             # pairs of method and conditioning are methods to whoever names one
             summaries[name] |= {pair: str(describe_pair(pair)["summary"]) for pair in get_pairs()}
     if as_json:
-        print_json(summaries)
+        console.print_json(summaries)
         return
     for title, entries in summaries.items():
-        print_markup(get_stdout(), f"[bold]{title}[/]")
-        print_fields(entries)
-    print_next_command("train", "adult")
+        console.print_markup(console.get_stdout(), f"[bold]{title}[/]")
+        console.print_fields(entries)
+    console.print_next_command("train", "adult")

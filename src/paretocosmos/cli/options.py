@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from paretocosmos.cli.console import print_error, print_note, warnings_as_notes
+from paretocosmos.cli import console
 from paretocosmos.errors import ConfigurationError, MissingExtraError
 from paretocosmos.io.progress import status
 from paretocosmos.plotting import save_front
@@ -91,6 +91,7 @@ Cluster = Annotated[
         metavar="[ADDRESS]", help="Train on a Ray cluster; without ADDRESS, on one started here."
     ),
 ]
+RecipeSeeds = Annotated[str | None, typer.Option(help="Seeds instead of the recipe's, e.g. 1,2,3.")]
 Trust = Annotated[
     list[str] | None,
     typer.Option(
@@ -351,14 +352,18 @@ def follow_training(out: Path | None, *, quiet: bool, levels: int) -> Iterator[N
     folders: list[Path] = []
     try:
         # a scheduler's SIGTERM ends it like Ctrl-C, with everything saved
-        with convert_sigterm(), warnings_as_notes(), show_bars(folders, quiet=quiet, log=True):
+        with (
+            convert_sigterm(),
+            console.warnings_as_notes(),
+            show_bars(folders, quiet=quiet, log=True),
+        ):
             yield
     except KeyboardInterrupt:
         folder = [folders[-1], *folders[-1].parents][levels] if folders else out
         if folder is None:
-            print_note("interrupted before the end of the first epoch: start again")
+            console.print_note("interrupted before the end of the first epoch: start again")
         else:
-            print_note(
+            console.print_note(
                 f"interrupted; finished epochs are saved: continue with --out {folder} --resume"
             )
         # 128 + SIGINT, by which shells recognise Ctrl-C
@@ -368,7 +373,7 @@ def follow_training(out: Path | None, *, quiet: bool, levels: int) -> Iterator[N
 def report_failures(failures: Mapping[str, str]) -> None:
     """Print why some of several trainings failed, after what the others gave, and exit with 1."""
     for name, reason in failures.items():
-        print_error(f"{name}: {reason}")
+        console.print_error(f"{name}: {reason}")
     if failures:
         raise typer.Exit(1)
 
@@ -380,7 +385,7 @@ def drawing(name: str) -> Iterator[None]:
         with status("drawing"):
             yield
     except MissingExtraError as error:
-        print_note(f"no {name}: {error}")
+        console.print_note(f"no {name}: {error}")
 
 
 def save_picture(run: Run) -> None:

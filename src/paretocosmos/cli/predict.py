@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import torch
 import typer
 
-from paretocosmos.cli import options
-from paretocosmos.cli.console import print_next_command, print_note, print_text, warnings_as_notes
+from paretocosmos.cli import console, options
 from paretocosmos.errors import ConfigurationError, RunError
 from paretocosmos.evaluation.threshold import MIDDLE, check_threshold
 from paretocosmos.export.formats import add_predictions
@@ -90,7 +89,7 @@ def predict(
     # a saved estimator has a trade-off, any other run has none
     if ray is None and not chosen and default.ray is None:
         raise ConfigurationError(f"{RAY_OR_CHOICE}; found neither")
-    with warnings_as_notes():
+    with console.warnings_as_notes():
         chunks = read_chunks(rows, text=run.table.text, **options.get_table_format(run))
         # Read before the run is asked to choose, which may take long: mistakes in the file come
         # first.
@@ -106,12 +105,12 @@ def predict(
             weights, decided = list(choice.ray), choice.threshold
             chosen_ray = ", ".join(f"{weight:.4f}" for weight in choice.ray)
             also = "" if decided == MIDDLE else f", with the threshold {decided:g}"
-            print_note(f"predicted at the ray {chosen_ray}{also}")
+            console.print_note(f"predicted at the ray {chosen_ray}{also}")
         predictor = _Predictor(run, rows, weights, decided)
         predictor.write(out, chain([head], chunks))
     if out is not None:
-        print_note(f"`{out}`: {predictor.describe()}")
-        print_next_command("export", folder)
+        console.print_note(f"`{out}`: {predictor.describe()}")
+        console.print_next_command("export", folder)
 
 
 class _Predictor:
@@ -134,7 +133,7 @@ class _Predictor:
         if out is None:
             for number, frame in enumerate(self._predict(chunks)):
                 # as it is: rich would wrap lines and colour numbers
-                print_text(frame.to_csv(index=False, header=number == 0))
+                console.print_text(frame.to_csv(index=False, header=number == 0))
         elif out.suffix:
             self._write_file(out, chunks)
         else:

@@ -5,16 +5,7 @@ from typing import Annotated
 
 import typer
 
-from paretocosmos.cli.console import (
-    escape,
-    get_stdout,
-    print_json,
-    print_markup,
-    print_next_command,
-    print_note,
-    print_path,
-)
-from paretocosmos.cli.options import AsJson, Trust, format_options, parse_seeds
+from paretocosmos.cli import console, options
 from paretocosmos.errors import RunError
 from paretocosmos.io.files import path_exists, user_path
 from paretocosmos.paper.recipe import load_recipe
@@ -30,14 +21,12 @@ def report(
     out: Annotated[Path, typer.Option(help="The folder that `reproduce` filled.")] = Path(
         "reproduction"
     ),
-    seeds: Annotated[
-        str | None, typer.Option(help="Seeds instead of the recipe's, e.g. 1,2,3.")
-    ] = None,
+    seeds: options.RecipeSeeds = None,
     epochs: Annotated[
         int | None, typer.Option(help="Report on the rehearsal with so many epochs.")
     ] = None,
-    trust: Trust = None,
-    as_json: AsJson = False,
+    trust: options.Trust = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compare reproduced results with the paper's, in Markdown, HTML, JSON and figures."""
     # imported here, so that `report --help` is fast
@@ -61,7 +50,7 @@ def report(
             f"`{folder}` has no results of this package's recipes: train one with `paretocosmos "
             "reproduce`, name your own recipe file, or give the folder with --out"
         )
-    parsed_seeds = parse_seeds(seeds)
+    parsed_seeds = options.parse_seeds(seeds)
     results = [
         collect_results(item.with_seeds(parsed_seeds), folder, trust=trust or ())
         for item in recipes
@@ -69,20 +58,20 @@ def report(
     # all recipes of a reproduction or of a rehearsal have the same root
     report_folder = recipes[0].root(folder) / "report"
     for note in write_report(results, report_folder):
-        print_note(note)
+        console.print_note(note)
     if as_json:
-        print_json([result.to_dict() for result in results])
+        console.print_json([result.to_dict() for result in results])
         return
-    console = get_stdout()
+    stdout = console.get_stdout()
     for result in results:
         mark = f"REHEARSAL, {format_epochs(result)}: " if result.rehearsal else ""
         title = f"{mark}{result.recipe}: {result.title}"
-        print_markup(console, f"[bold]{escape(title)}[/]")
-        console.print(f"  {describe_progress(result.experiments)}")
+        console.print_markup(stdout, f"[bold]{console.escape(title)}[/]")
+        stdout.print(f"  {describe_progress(result.experiments)}")
         # a rehearsal judges no claims
         for claim in () if mark else result.claims:
-            print_markup(console, escape(f"{claim.claim} {summarize_claim(claim)}"))
-    print_path("report", report_folder / "report.html")
+            console.print_markup(stdout, console.escape(f"{claim.claim} {summarize_claim(claim)}"))
+    console.print_path("report", report_folder / "report.html")
     # the next thing to do is to train what is missing
     incomplete = [
         result.recipe
@@ -90,7 +79,7 @@ def report(
         if any(experiment.missing for experiment in result.experiments)
     ]
     if incomplete:
-        same_options = format_options(out=out, seeds=seeds, epochs=epochs)
-        print_next_command("reproduce", incomplete[0], *same_options)
+        same_options = options.format_options(out=out, seeds=seeds, epochs=epochs)
+        console.print_next_command("reproduce", incomplete[0], *same_options)
     else:
-        print_next_command("list", "recipes")
+        console.print_next_command("list", "recipes")

@@ -8,28 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from paretocosmos.cli.console import (
-    err,
-    escape,
-    get_stdout,
-    print_error,
-    print_json,
-    print_markup,
-    print_next_command,
-    print_note,
-    print_path,
-)
-from paretocosmos.cli.options import (
-    AsJson,
-    Cluster,
-    Device,
-    Precision,
-    Trust,
-    Workers,
-    describe_trust,
-    format_options,
-    parse_seeds,
-)
+from paretocosmos.cli import console, options
 from paretocosmos.io.formatting import format_duration, format_number
 from paretocosmos.paper.published import is_face_problem
 from paretocosmos.runtime.device import convert_sigterm
@@ -50,9 +29,7 @@ def reproduce(
         str | None,
         typer.Option(help="Train only these problems, methods or protocols, e.g. adult,cosmos."),
     ] = None,
-    seeds: Annotated[
-        str | None, typer.Option(help="Seeds instead of the recipe's, e.g. 1,2,3.")
-    ] = None,
+    seeds: options.RecipeSeeds = None,
     epochs: Annotated[
         int | None,
         typer.Option(help="Rehearse with so few epochs; results are marked and kept apart."),
@@ -60,12 +37,12 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(help="A folder to search for data before the cache.")
     ] = None,
-    device: Device = "auto",
-    precision: Precision = "tf32",
-    workers: Workers = 1,
-    cluster: Cluster = None,
-    trust: Trust = None,
-    as_json: AsJson = False,
+    device: options.Device = "auto",
+    precision: options.Precision = "tf32",
+    workers: options.Workers = 1,
+    cluster: options.Cluster = None,
+    trust: options.Trust = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Train the experiments of a table or figure of the paper; run it again to continue."""
     from paretocosmos.paper.reproduction import reproduce as reproduce_recipe
@@ -77,7 +54,7 @@ def reproduce(
             recipe,
             out=out,
             only=names,
-            seeds=parse_seeds(seeds),
+            seeds=options.parse_seeds(seeds),
             epochs=epochs,
             data=data,
             trust=trust or (),
@@ -89,13 +66,15 @@ def reproduce(
             progress=show,
         )
     if as_json:
-        print_json(reproduction.to_dict())
+        console.print_json(reproduction.to_dict())
     else:
         # kept back until the live display has ended
         for note in reproduction.notes:
-            print_note(note)
+            console.print_note(note)
         print_reproduction(reproduction)
-        print_next_command("report", recipe, *format_options(out=out, seeds=seeds, epochs=epochs))
+        console.print_next_command(
+            "report", recipe, *options.format_options(out=out, seeds=seeds, epochs=epochs)
+        )
     # after the results: those that were reached are worth printing
     exit_on_failures(reproduction)
 
@@ -117,7 +96,7 @@ def follow_reproduction(
                 with show_experiments() as show:
                     yield show
     except KeyboardInterrupt:
-        print_note(
+        console.print_note(
             f"interrupted; finished experiments are in {out}: run the same command to continue"
         )
         raise typer.Exit(130) from None
@@ -134,16 +113,16 @@ def show_experiments() -> Iterator["Callable[[Reproduction], None]"]:
             # what was done before this session is announced once, not as ends of experiments
             first = not states
             if first:
-                print_markup(err, escape(_make_title(reproduction)))
-                print_markup(err, escape(_count_states(reproduction)))
+                console.print_markup(console.err, console.escape(_make_title(reproduction)))
+                console.print_markup(console.err, console.escape(_count_states(reproduction)))
             for name, status in reproduction.statuses.items():
                 before, states[name] = states.get(name), status.state
                 if status.progress is not None:
                     bars.update(name, status.progress)
                 elif not first and status.state != before and status.state in ("done", "failed"):
                     bars.remove(name)
-                    print_markup(err, escape(_describe_end(status)))
-                    print_markup(err, escape(_count_states(reproduction)))
+                    console.print_markup(console.err, console.escape(_describe_end(status)))
+                    console.print_markup(console.err, console.escape(_count_states(reproduction)))
 
         yield show
 
@@ -152,8 +131,8 @@ def exit_on_failures(reproduction: "Reproduction") -> None:
     """Print why experiments failed, if any did, and exit with code 1."""
     failed = reproduction.select("failed")
     for status in failed:
-        advice = describe_trust(status.packages)
-        print_error(f"{status.experiment.name}: {status.error}{advice}")
+        advice = options.describe_trust(status.packages)
+        console.print_error(f"{status.experiment.name}: {status.error}{advice}")
     # after the table, so that the error is the last thing in the terminal
     if failed:
         raise typer.Exit(1)
@@ -161,8 +140,8 @@ def exit_on_failures(reproduction: "Reproduction") -> None:
 
 def print_reproduction(reproduction: "Reproduction") -> None:
     """Print a row per experiment, and what the time was spent on."""
-    console = get_stdout()
-    print_markup(console, f"[bold]{escape(_make_title(reproduction))}[/]")
+    stdout = console.get_stdout()
+    console.print_markup(stdout, f"[bold]{console.escape(_make_title(reproduction))}[/]")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     statuses = reproduction.statuses.values()
     # earlier results are shown beside those of this session
@@ -174,7 +153,7 @@ def print_reproduction(reproduction: "Reproduction") -> None:
     table.add_column("state")
     for status in shown:
         table.add_row(
-            escape(status.experiment.name),
+            console.escape(status.experiment.name),
             format_number(status.hypervolume),
             *([format_paper_volume(status)] if compared else []),
             f"{len(status.seeds_done)}/{len(status.experiment.seeds)}",
@@ -182,11 +161,11 @@ def print_reproduction(reproduction: "Reproduction") -> None:
             # one that was not asked for waits for nothing
             status.state if status.asked or status.state != "waiting" else "incomplete",
         )
-    console.print(table)
+    stdout.print(table)
     if any(status.experiment.method == "single_task" for status in shown):
-        console.print("single_task: the hypervolume of the ideal point of its networks")
+        stdout.print("single_task: the hypervolume of the ideal point of its networks")
     if len(shown) < len(statuses):
-        console.print(
+        stdout.print(
             f"{len(statuses) - len(shown)} experiments that were not asked for are left out"
         )
     # the sums of the file, so that both agree
@@ -194,8 +173,8 @@ def print_reproduction(reproduction: "Reproduction") -> None:
         format_duration(seconds) + f" {phase}" * (phase != "all")
         for phase, seconds in reproduction.to_dict()["seconds"].items()
     )
-    print_markup(console, f"total time: {total}, of which {', '.join(phases)}")
-    print_path("results", reproduction.file)
+    console.print_markup(stdout, f"total time: {total}, of which {', '.join(phases)}")
+    console.print_path("results", reproduction.file)
 
 
 def _make_title(reproduction: "Reproduction") -> str:

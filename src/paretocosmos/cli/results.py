@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.table import Table
 
-from paretocosmos.cli.console import escape, get_stdout, print_markup
+from paretocosmos.cli import console
 from paretocosmos.errors import FrontWarning
 from paretocosmos.objectives import Measure
 from paretocosmos.pareto.front import Front
@@ -90,8 +90,8 @@ def print_consequences(run: Run) -> None:
     """Print the range of what is traded, with the names to use in commands."""
     front = run.front
     words = get_words(run.trained_on, front)
-    console = get_stdout()
-    print_markup(console, f"[bold]{escape(words.title)}[/]")
+    stdout = console.get_stdout()
+    console.print_markup(stdout, f"[bold]{console.escape(words.title)}[/]")
     goals = [words.measures[name].wish for name in front.names]
     if len(front) == 1:
         heading = "One point, on test:"
@@ -101,7 +101,7 @@ def print_consequences(run: Run) -> None:
         heading = f"On test, as weight moves from “{goals[0]}” to “{goals[1]}”:"
     else:
         heading = f"On test, from the network best at “{goals[0]}” to the one best at “{goals[1]}”:"
-    print_markup(console, escape(heading))
+    console.print_markup(stdout, console.escape(heading))
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_column()
     for _ in range(2):
@@ -109,13 +109,17 @@ def print_consequences(run: Run) -> None:
     for name in find_plain_metrics(run.trained_on, front):
         measure = words.measures[name]
         span = format_span(front, name, measure)
-        table.add_row(f"[bold]{escape(measure.label)}[/]", escape(span), f"[dim]{escape(name)}[/]")
-    console.print(table)
+        table.add_row(
+            f"[bold]{console.escape(measure.label)}[/]",
+            console.escape(span),
+            f"[dim]{console.escape(name)}[/]",
+        )
+    stdout.print(table)
     if len(front) > 1:
         by_objective = compute_by_objective(front)["monotonicity"].values()
         order = ", ".join("-" if value is None else f"{value:.2f}" for value in by_objective)
         text = f"[bold]order[/] {order} (1: more weight on a goal always improves it)"
-        print_markup(console, text)
+        console.print_markup(stdout, text)
 
 
 def compute_by_objective(front: Front) -> dict[str, dict[str, float | None]]:

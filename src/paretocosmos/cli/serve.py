@@ -4,15 +4,14 @@ from typing import Annotated, Any
 
 import typer
 
-from paretocosmos.cli.console import print_note
-from paretocosmos.cli.options import MovedData, RunDevice, RunFolder, Trust
+from paretocosmos.cli import console, options
 from paretocosmos.io.progress import close_display
 from paretocosmos.serving import Settings
 from paretocosmos.serving import serve as serve_run
 
 
 def serve(
-    folder: RunFolder,
+    folder: options.RunFolder,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 for any free one.")] = 8000,
     token: Annotated[
@@ -22,9 +21,9 @@ def serve(
     workers: Annotated[
         int, typer.Option(help="Number of processes, each of which loads the run.")
     ] = 1,
-    data: MovedData = None,
-    device: RunDevice = "cpu",
-    trust: Trust = None,
+    data: options.MovedData = None,
+    device: options.RunDevice = "cpu",
+    trust: options.Trust = None,
     max_rows: Annotated[int, typer.Option(help="The most rows of a request.")] = Settings.max_rows,
     max_bytes: Annotated[
         int, typer.Option(help="The most bytes of a request.")
@@ -49,6 +48,8 @@ def serve(
     def note_start(address: str) -> None:
         # From now on the process only waits: no live display may stay open.
         close_display()
-        print_note(f"serving {folder} at {address}: open this address for the page of the run")
+        console.print_note(
+            f"serving {folder} at {address}: open this address for the page of the run"
+        )
 
     serve_run(settings, started=note_start)

@@ -3,12 +3,7 @@
 import shlex
 from typing import Annotated, Any
 
-from paretocosmos.cli import options
-from paretocosmos.cli.console import (
-    print_json,
-    print_next_command,
-    print_value,
-)
+from paretocosmos.cli import console, options
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.training.sweep import sweep as sweep_settings
 
@@ -62,9 +57,9 @@ def sweep(
             **options.collect_plan(arguments),
         )
     if shared["as_json"]:
-        print_json(done.to_dict())
+        console.print_json(done.to_dict())
     else:
-        print_value(done)
+        console.print_value(done)
         (best,) = done.best.values()
-        print_next_command("explore", best[0].folder)
+        console.print_next_command("explore", best[0].folder)
     options.report_failures(done.failures)

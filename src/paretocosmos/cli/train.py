@@ -3,18 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from paretocosmos.cli import options
-from paretocosmos.cli.console import (
-    escape,
-    get_stdout,
-    make_table,
-    print_fields,
-    print_json,
-    print_markup,
-    print_next_command,
-    print_note,
-    print_path,
-)
+from paretocosmos.cli import console, options
 from paretocosmos.cli.results import compute_by_objective, print_consequences, suggest_choice
 from paretocosmos.io.formatting import format_mean, format_number
 from paretocosmos.pareto.rays import has_only_corners
@@ -72,9 +61,9 @@ def train(
         for run in runs:
             options.save_picture(run)
     if several:
-        print_json([summarize_run(run) for run in runs]) if as_json else print_runs(runs)
+        console.print_json([summarize_run(run) for run in runs]) if as_json else print_runs(runs)
     else:
-        print_json(summarize_run(runs[0])) if as_json else print_run(runs[0])
+        console.print_json(summarize_run(runs[0])) if as_json else print_run(runs[0])
 
 
 def summarize_run(run: Run) -> dict[str, Any]:
@@ -103,13 +92,13 @@ def print_run(run: Run) -> None:
     """Print what a front trades, a few numbers for a modeller, and the next command."""
     # what a decision maker asks comes first
     print_consequences(run)
-    console = get_stdout()
-    print_markup(console, "\n[bold]For the modeller[/]")
-    print_fields(_describe_run(run))
+    stdout = console.get_stdout()
+    console.print_markup(stdout, "\n[bold]For the modeller[/]")
+    console.print_fields(_describe_run(run))
     engine, _, reason = str(run.record["engine"]).partition(": ")
     if reason:
-        print_note(f"training used the engine {engine}: {reason}")
-    print_next_command(*suggest_choice(run))
+        console.print_note(f"training used the engine {engine}: {reason}")
+    console.print_next_command(*suggest_choice(run))
 
 
 def _describe_run(run: Run) -> dict[str, object]:
@@ -146,7 +135,7 @@ def _describe_run(run: Run) -> dict[str, object]:
 
 def print_runs(runs: Sequence[Run]) -> None:
     """Print a row for each of several seeds, and their mean."""
-    table = make_table("seed", "order", "dominated", "hypervolume", "val", "epoch", "run")
+    table = console.make_table("seed", "order", "dominated", "hypervolume", "val", "epoch", "run")
     for run in runs:
         summary = summarize_run(run)
         table.add_row(
@@ -157,19 +146,19 @@ def print_runs(runs: Sequence[Run]) -> None:
             format_number(summary["hypervolume"]),
             format_number(summary["hypervolume_val"]),
             _describe_epochs(run.record).partition(" ")[2],
-            escape(summary["run"]),
+            console.escape(summary["run"]),
         )
-    console, record, folder = get_stdout(), runs[0].record, runs[0].folder.parent
-    console.print(table)
+    stdout, record, folder = console.get_stdout(), runs[0].record, runs[0].folder.parent
+    stdout.print(table)
     together = record["seeds_together"]
-    print_markup(
-        console,
+    console.print_markup(
+        stdout,
         f"[bold]mean hypervolume {format_mean([run.hypervolume for run in runs])}[/] on test; "
         f"{together} {'seeds' if together > 1 else 'seed'} at a time, {_describe_size(record)} "
         "each",
     )
-    print_path("page", folder / PAGE)
-    print_next_command("explore", folder)
+    console.print_path("page", folder / PAGE)
+    console.print_next_command("explore", folder)
 
 
 def _describe_epochs(record: Mapping[str, Any]) -> str:

@@ -185,11 +185,11 @@ class FrontEvaluator:
         rays = self._all_rays
         if not tallies:
             tallies += [StreamingScores(self.objectives, self.metrics) for _ in rays]
-        device = first(batch.targets).device
+        device = first(batch.targets).device.type
         for ray, tally in zip(rays, tallies, strict=True):
-            with _disable_autocast(device) if exact else nullcontext():
+            with torch.autocast(device, enabled=False) if exact else nullcontext():
                 outputs = self.compute_outputs(model, batch.inputs, ray)
-            with _disable_autocast(device):
+            with torch.autocast(device, enabled=False):
                 # scores take outputs of several rays, ``[N, B, ...]``, here of one
                 stacked = map_tensors(lambda out: out[None], outputs)
                 if count is not None:
@@ -249,8 +249,3 @@ def _make_reductions(gather: Callable[[Tensor], Tensor]) -> dict[str, Any]:
         return torch.cat([rank[:size] for rank, size in zip(ranks, sizes, strict=True)])
 
     return {"total": add_up, "gather": concatenate}
-
-
-def _disable_autocast(device: torch.device) -> torch.autocast:
-    """Return a context without autocast on a device."""
-    return torch.autocast(device.type, enabled=False)

@@ -23,6 +23,8 @@ FORMAT = 2
 DEVIATIONS = 2.0
 """Means differ if they are further apart than that many standard deviations of their difference."""
 
+UNEXPLAINED = "This differs from the paper for no known reason."
+
 BenchmarkKey = tuple[str, str, str | None]
 """A problem, its settings in words, and the protocol: equal for experiments on the same data."""
 
@@ -86,6 +88,11 @@ class PaperComparison:
     allowed: float | None = None
     differs: bool | None = None
     reasons: list[str] = field(default_factory=list)
+
+    @property
+    def explanations(self) -> list[str]:
+        """The known reasons for a difference, or that there is none."""
+        return self.reasons or [UNEXPLAINED] * bool(self.differs)
 
     def difference(self, quantity: str) -> float | None:
         """Return ours less the paper's, `None` if one of them does not exist."""

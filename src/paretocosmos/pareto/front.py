@@ -4,7 +4,7 @@ import html
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -172,15 +172,8 @@ class Front:
     def take(self, points: npt.ArrayLike) -> "Front":
         """Return some of its points, by index or by a mask ``[N]``."""
         keep = np.asarray(points)
-        return Front(
-            rays=self.rays[keep],
-            values=self.values[keep],
-            names=self.names,
-            reference=self.reference,
-            metrics={name: value[keep] for name, value in self.metrics.items()},
-            split=self.split,
-            provenance=self.provenance,
-        )
+        metrics = {name: value[keep] for name, value in self.metrics.items()}
+        return replace(self, rays=self.rays[keep], values=self.values[keep], metrics=metrics)
 
     def join(self, *others: "Front") -> "Front":
         """Return its points and those of others after them, on the same objectives and split."""
@@ -191,14 +184,11 @@ class Front:
                 "fronts that are joined need the same objectives, reference point, split and "
                 "metrics, found " + " and ".join(front._title() for front in fronts)
             )
-        return Front(
+        return replace(
+            self,
             rays=np.concatenate([front.rays for front in fronts]),
             values=np.concatenate([front.values for front in fronts]),
-            names=self.names,
-            reference=self.reference,
             metrics={n: np.concatenate([f.metrics[n] for f in fronts]) for n in self.metrics},
-            split=self.split,
-            provenance=self.provenance,
         )
 
     def choose(self, **criteria: "Unpack[CriteriaOptions]") -> "Point":

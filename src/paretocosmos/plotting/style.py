@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from textwrap import wrap
@@ -337,10 +337,7 @@ def check_two_objectives(fronts: Sequence[Front]) -> None:
 def keep_finite(front: Front) -> Front | None:
     """Return the front without points that cannot be drawn; `None` if it has no other."""
     keep = np.isfinite(front.values).all(axis=1)
-    if not keep.any():
-        return None
-    metrics = {name: values[keep] for name, values in front.metrics.items()}
-    return replace(front, rays=front.rays[keep], values=front.values[keep], metrics=metrics)
+    return front.take(keep) if keep.any() else None
 
 
 def compute_volume(front: Front) -> float:

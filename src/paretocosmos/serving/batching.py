@@ -59,7 +59,17 @@ class Network:
         parameter = next(run.model.parameters())
         self._device, self._dtype = parameter.device, parameter.dtype
         self._ensemble = run.model if isinstance(run.model, PerRayEnsemble) else None
-        self.mixes, self.limit = self._ensemble is None, limit_rows(run)
+        self.mixes = self._ensemble is None
+        # what goes through the network at once, so that memory stays bounded
+        shape = run.record["input_shape"]
+        limit: int = min(MAX_PASS_ROWS, MAX_PASS_NUMBERS // math.prod(shape))
+        if isinstance(run.model, Hypernet):
+            even = torch.full((run.front.objectives,), 1 / run.front.objectives)
+            with torch.inference_mode():
+                weights = run.model.weights(even.to(parameter))
+            size = sum(weight.numel() for weight in weights.values())
+            limit = min(limit, MAX_HYPERNET_WEIGHTS // size)
+        self.limit = max(1, limit)
 
     def select_rays(self, rays: Rays) -> Rays:
         """Return the rays that answer: the nearest ones if there is a network for each of a few."""
@@ -110,19 +120,6 @@ class Network:
                 full = answers.setdefault(head, np.empty((len(rows), *out.shape[1:]), out.dtype))
                 full[members] = out
         return answers
-
-
-def limit_rows(run: Run) -> int:
-    """Return the rows that go through a run's network at once, so that memory stays bounded."""
-    limit: int = min(MAX_PASS_ROWS, MAX_PASS_NUMBERS // math.prod(run.record["input_shape"]))
-    if isinstance(run.model, Hypernet):
-        even = torch.full((run.front.objectives,), 1 / run.front.objectives)
-        with torch.inference_mode():
-            weights = run.model.weights(even.to(next(run.model.parameters())))
-        limit = min(
-            limit, MAX_HYPERNET_WEIGHTS // sum(weight.numel() for weight in weights.values())
-        )
-    return max(1, limit)
 
 
 def to_probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -268,7 +268,7 @@ def _compare_benchmark(
         return title, tables.NONE, tables.NONE, tables.NONE, counts
     comparison, answer = cosmos.comparison, "yes"
     if comparison.differs:
-        marks = "".join(f" ({notes.mark(reason)})" for reason in tables.explain_difference(cosmos))
+        marks = "".join(f" ({notes.mark(reason)})" for reason in comparison.explanations)
         answer = f"no, {tables.format_difference(comparison.difference('hypervolume'))}{marks}"
     paper = tables.format_printed(comparison.paper, deviation=True)
     return title, tables.format_spread(cosmos.volume), paper, answer, counts

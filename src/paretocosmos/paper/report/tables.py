@@ -29,7 +29,6 @@ from paretocosmos.paper.results import (
 from paretocosmos.pareto.metrics import hypervolume
 
 NARROW = 0.01  # a width below which a front is next to a point
-UNEXPLAINED = "This differs from the paper for no known reason."
 Experiments = Sequence[ExperimentResult]
 NONE = "–"
 """Stands where there is no number."""
@@ -227,12 +226,6 @@ def title_experiments(experiments: Experiments, *, aside: Sequence[str] = ()) ->
         e.name: titles[e.benchmark] + (f", {labels[e.name]}" if several else "")
         for e in experiments
     }
-
-
-def explain_difference(experiment: ExperimentResult) -> list[str]:
-    """Return the known reasons for a difference, or that there is none."""
-    comparison = experiment.comparison
-    return comparison.reasons or [UNEXPLAINED] * bool(comparison.differs)
 
 
 def is_among_best(experiment: ExperimentResult, experiments: Experiments) -> bool:

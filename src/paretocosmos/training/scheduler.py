@@ -85,21 +85,20 @@ def run_tasks(
         else:
             run_on_ray(tasks, notify, cluster, device)
         return
+
+    def tell_caller(name: str, progress: Progress) -> None:
+        try:
+            notify(name, progress)
+        except Exception as error:  # by which a caller stops all tasks
+            raise CallerError(error) from error
+
     for task in tasks:
         notify(task.name, None)
         try:
-            outcome = run_task(task, partial(_tell_caller, notify, task.name))
+            outcome = run_task(task, partial(tell_caller, task.name))
         except CallerError as error:
             raise error.original from None
         notify(task.name, outcome)
-
-
-def _tell_caller(notify: Notify, name: str, progress: Progress) -> None:
-    """Pass progress on; an exception is how a caller stops all tasks."""
-    try:
-        notify(name, progress)
-    except Exception as error:
-        raise CallerError(error) from error
 
 
 def train_tasks(
@@ -193,15 +192,14 @@ def _prepare_worker(pipe: "Connection[Progress, Any]", threads: int, gpu: str | 
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     torch.set_num_threads(threads)  # before any training: the number is part of a record
-    threading.Thread(target=_end_with_parent, daemon=True).start()
 
+    def end_with_parent() -> None:  # what is saved stays
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
 
-def _end_with_parent() -> None:
-    """End this process when the one that started it is gone: what is saved stays."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def _run_in_worker(task: Task) -> Outcome:

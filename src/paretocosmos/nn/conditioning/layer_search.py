@@ -31,11 +31,13 @@ CHANNEL_PRESERVING = tuple(
 MATRICES = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
-def iter_leaves(network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+def iter_leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
     """Yield the innermost modules that are called, by dotted names, in the order of the source."""
-    for name, module in _iter_modules(network):
-        if is_closed(module) or next(module.children(), None) is None:
-            yield name, module
+    children = [] if is_closed(module) else list(module.named_children())
+    if not children:
+        yield prefix, module
+    for name, child in children:
+        yield from iter_leaves(child, f"{prefix}.{name}".removeprefix("."))
 
 
 def find_input_layer(network: nn.Module) -> tuple[str, nn.Module] | None:
@@ -207,11 +209,3 @@ def _is_composite_block(module: nn.Module) -> bool:
     end = None if next(module.children(), None) is None else find_end_layer(module)
     # one channel is an output, as of an expert or a tower: what is to be scaled lies inside
     return end is not None and count_channels(end) != 1
-
-
-def _iter_modules(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """Yield modules by dotted names, but none inside of those that are closed."""
-    yield prefix, module
-    if not is_closed(module):
-        for name, child in module.named_children():
-            yield from _iter_modules(child, f"{prefix}.{name}".removeprefix("."))

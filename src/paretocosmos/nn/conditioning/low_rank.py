@@ -238,9 +238,9 @@ class LowRankConv1D(LowRankLinear):
 
 def make_low_rank(layer: nn.Module, objectives: int, rank: int) -> LowRank:
     """Make the weights of a linear layer or a convolution move with the ray."""
-    if isinstance(get_base_layer(layer), nn.Linear):
-        return LowRankLinear(layer, objectives, rank)
-    return LowRankConv(layer, objectives, rank)
+    is_linear = isinstance(get_base_layer(layer), nn.Linear)
+    kind = LowRankLinear if is_linear else LowRankConv1D if is_conv1d(layer) else LowRankConv
+    return kind(layer, objectives, rank)
 
 
 def _compute_scales(rays: Tensor, writes: Tensor) -> tuple[Tensor, Tensor]:
@@ -332,8 +332,7 @@ class Lora(InjectedConditioning):
         adaptable = find_adaptable_layers(self.backbone)
         places = self._select_layers(layer, adaptable)
         for module in [self.backbone.get_submodule(name) for name in places]:
-            make = LowRankConv1D if is_conv1d(module) else make_low_rank
-            adapter = make(module, self.objectives, adapter_rank)
+            adapter = make_low_rank(module, self.objectives, adapter_rank)
             adapter.shifts = None  # the layer's bias stays as it is
             self._insert(adapter)
         modules = self.backbone.named_modules()

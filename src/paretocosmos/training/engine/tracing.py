@@ -228,7 +228,7 @@ class TracedStep:
         self, parameters: Mapping[str, Tensor], batch: Batch, rays: Tensor, state: State
     ) -> StepResult:
         arguments = Arguments(parameters, batch, rays, state)
-        replay = self._replays.get(_get_shapes(batch, rays))
+        replay = self._replays.get(arguments.shapes)
         if replay is not None:
             with torch.inference_mode():  # the recording has the backward pass: no autograd
                 return replay(arguments)
@@ -263,7 +263,7 @@ class TracedStep:
         result = self._step(*arguments)
         if self.failure is None and replay is not None and replayed is not None:
             if self._agree(replayed, result):
-                self._replays[_get_shapes(arguments.batch, arguments.rays)] = replay
+                self._replays[arguments.shapes] = replay
             elif self._third_party:
                 self._fall_back(f"the {self.mode} step does not repeat the eager one")
             else:
@@ -281,7 +281,7 @@ class TracedStep:
         and torch decide nothing in it.
         """
         arguments = Arguments(parameters, batch, rays, state)
-        replay = self._replays.get(_get_shapes(batch, rays))
+        replay = self._replays.get(arguments.shapes)
         if replay is None or not self._third_party:
             return
         with torch.random.fork_rng(_list_generator_devices(rays)), torch.inference_mode():
@@ -324,6 +324,12 @@ class Arguments(NamedTuple):
     rays: Tensor
     state: State
 
+    @property
+    def shapes(self) -> tuple[torch.Size, ...]:
+        """The shapes that a recording is for."""
+        # the targets' too: shares of batches of different sizes may be of one size
+        return first(self.batch.inputs).shape, first(self.batch.targets).shape, self.rays.shape
+
     def flatten(self) -> list[Tensor]:
         """Return every tensor, in the order in which `rebuild` takes them."""
         inputs = self.batch.inputs
@@ -344,11 +350,6 @@ class Arguments(NamedTuple):
             next(rest),
             _rebuild(self.state, rest),
         )
-
-
-def _get_shapes(batch: Batch, rays: Tensor) -> tuple[torch.Size, ...]:
-    # the targets' too: shares of batches of different sizes may be of one size
-    return first(batch.inputs).shape, first(batch.targets).shape, rays.shape
 
 
 def _list_generator_devices(rays: Tensor) -> list[torch.device]:

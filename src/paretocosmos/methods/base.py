@@ -117,7 +117,12 @@ def update_largest_gap(gaps: Tensor, before: Tensor) -> Tensor:
 
 
 def require_positive_losses(
-    losses: Tensor, names: Sequence[str], why: str, way_out: str, *, zero: bool
+    losses: Tensor,
+    names: Sequence[str],
+    why: str,
+    way_out: str = "add a constant to it, or use another method, such as `linear`",
+    *,
+    zero: bool = True,
 ) -> None:
     """Raise for a loss below 0, or for one of 0 unless `zero` allows it."""
     for name, loss in zip(names, losses.tolist(), strict=True):

@@ -64,8 +64,7 @@ class Epo(DirichletRays):
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
         # mu has the logarithm of r_j L_j
-        way_out = "add a constant to it, or use another method, such as `cosmos` or `linear`"
-        require_positive_losses(losses, names, "`epo` needs positive losses", way_out, zero=False)
+        require_positive_losses(losses, names, "`epo` needs positive losses", zero=False)
 
     def report(self, state: State) -> dict[str, float]:
         steps = max(float(state["steps"]), 1.0)  # 0 before the first step

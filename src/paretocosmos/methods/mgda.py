@@ -81,7 +81,7 @@ class Mgda(FixedRays):
         if self.normalisation in ("loss", "loss+"):
             why = "`mgda` divides by the losses, which must be at least 0"
             way_out = "set `normalisation` to `l2` or `none`"
-            require_positive_losses(losses, names, why, way_out, zero=True)
+            require_positive_losses(losses, names, why, way_out)
 
     def report(self, state: State) -> dict[str, float]:
         return {"largest_gap": float(state["gap"])}

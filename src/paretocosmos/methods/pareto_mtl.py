@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from paretocosmos.errors import ConfigurationError
@@ -87,8 +88,8 @@ class ParetoMtl(FixedRays):
         axes = losses.ndim - 1 - searching.ndim
         all_rays = state["rays"].to(rays.dtype)[(..., *[None] * axes, slice(None), slice(None))]
         ray = rays.unsqueeze(-2)
-        unit_rays, unit_ray = _normalize_rays(all_rays.to(values)), _normalize_rays(ray.to(values))
-        constraints = unit_rays - unit_ray  # w_j, [..., K, J]
+        unit_ray = F.normalize(ray.to(values), dim=-1)
+        constraints = F.normalize(all_rays.to(values), dim=-1) - unit_ray  # w_j, [..., K, J]
         # A: the paper divides by ‖L‖ > 0, which changes no sign
         violated = (constraints @ values.unsqueeze(-1)).squeeze(-1) > 0
         active = violated & (all_rays != ray).any(dim=-1)  # w_k is 0, but for rounding
@@ -126,10 +127,7 @@ class ParetoMtl(FixedRays):
         return expand_weights(weights, losses), after
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
-        way_out = "add a constant to it, or use another method, such as `linear`"
-        require_positive_losses(
-            losses, names, "`pareto_mtl` needs losses of at least 0", way_out, zero=True
-        )
+        require_positive_losses(losses, names, "`pareto_mtl` needs losses of at least 0")
 
     def report(self, state: State) -> dict[str, float]:
         return {
@@ -137,11 +135,6 @@ class ParetoMtl(FixedRays):
             "reached_cone": float(state["reached_cone"]),
             "largest_gap": float(state["gap"]),
         }
-
-
-def _normalize_rays(rays: Tensor) -> Tensor:
-    unit: Tensor = rays / torch.linalg.vector_norm(rays, dim=-1, keepdim=True)
-    return unit
 
 
 def _solve_min_norm(rows: Tensor, products: Tensor, *, plane: bool) -> tuple[Tensor, Tensor]:

@@ -47,10 +47,7 @@ class Tchebycheff(DirichletRays):
         return expand_weights(tchebycheff_weights(losses.detach(), rays), losses), state
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
-        way_out = "add a constant to it, or use another method, such as `linear`"
-        require_positive_losses(
-            losses, names, "`tchebycheff` needs losses of at least 0", way_out, zero=True
-        )
+        require_positive_losses(losses, names, "`tchebycheff` needs losses of at least 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +91,4 @@ class SmoothTchebycheff(DirichletRays):
         return expand_weights(weights, losses), state
 
     def check(self, losses: Tensor, names: Sequence[str]) -> None:
-        why = "`smooth_tchebycheff` needs losses of at least 0"
-        way_out = "add a constant to it, or use another method, such as `linear`"
-        require_positive_losses(losses, names, why, way_out, zero=True)
+        require_positive_losses(losses, names, "`smooth_tchebycheff` needs losses of at least 0")

@@ -304,7 +304,9 @@ def compute_ple_bins(inputs: Tensor, targets: Targets) -> Knots:
     predicted = _build_target_matrix(
         {name: target[sample] for name, target in targets.items()}, len(rows)
     )
-    varied = [_has_many_values(column) for column in rows.T]
+    # columns of more than two values; without sorting, as `np.unique` would
+    others = (column[column != column[0]] for column in rows.T)
+    varied = [bool((rest != rest[:1]).any()) for rest in others]
     most = min(MOST_KNOTS, MOST_KNOTS_IN_ALL // max(1, sum(varied)), len(rows) // ROWS_PER_KNOT)
     knots = [
         _compute_column_knots(column, predicted, most) if varies and most > 2 else ()
@@ -325,13 +327,6 @@ def _find_period(rows: npt.NDArray[Any]) -> int:
         if (rows[period:] == rows[:-period]).all():
             return period
     return count
-
-
-def _has_many_values(column: Numbers) -> bool:
-    """Return True if a column has more than two values."""
-    # without sorting, as `np.unique` would
-    rest = column[column != column[0]]
-    return bool((rest != rest[:1]).any())
 
 
 def _compute_column_knots(column: Numbers, predicted: Numbers, most: int) -> tuple[float, ...]:

@@ -93,4 +93,5 @@ def test_an_estimator_takes_them() -> None:
             rows, polars.Series(y.tolist()), sensitive=polars.Series(sex.tolist())
         )
         assert found.feature_names_in_.tolist() == ["age", "pay", "city"]
-        np.testing.assert_array_equal(found.predict_proba(rows), plain.predict_proba(x))
+        answers = found.predict_proba(rows, preference=[0.5, 0.5])
+        np.testing.assert_array_equal(answers, plain.predict_proba(x, preference=[0.5, 0.5]))

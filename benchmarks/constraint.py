@@ -217,18 +217,24 @@ def _trace(gap: str, model: ParetoClassifier, test: Part) -> dict[str, Any]:
     ends = getattr(model.model_, "includes_ends", False)
     points = [[float(ray[1]), *judge(model, ray.tolist())] for ray in even_rays(RAYS, 2, ends=ends)]
     choices: dict[str, list[float] | None] = {}
+    warned = []
     for confidence in (None, CONFIDENCE):
         for bound in BOUNDS:
             name = f"{bound:g}{' sure' if confidence else ''}"
             try:
-                chosen = model.choose(max={gap: bound}, maximize="accuracy", confidence=confidence)
+                with warnings.catch_warnings(record=True, action="always") as caught:
+                    chosen = model.choose(
+                        max={gap: bound}, maximize="accuracy", confidence=confidence
+                    )
             except InfeasibleError:
                 choices[name] = None
             else:
+                if any("constant classifier" in str(warning.message) for warning in caught):
+                    warned.append(name)
                 # and what was seen when it was chosen
                 seen = (chosen.choice_["accuracy"], chosen.choice_[gap])
                 choices[name] = [*judge(chosen), *(round(float(number), 5) for number in seen)]
-    return {"points": points, "choices": choices}
+    return {"points": points, "choices": choices, "warned": warned}
 
 
 def _score_by(model: ParetoClassifier, train: Part, test: Part) -> tuple[Known, Known]:

@@ -1,5 +1,6 @@
 """Rows that bounds are judged on, and what is said of bounds: against fairlearn and by hand."""
 
+import copy
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from paretocosmos import Run, TabularProblem, evaluate, fit
 from paretocosmos.errors import FrontWarning, InfeasibleError
 from paretocosmos.evaluation import BoundCheck, BoundRows, check_bound
 from paretocosmos.evaluation.check import warn_of_constant
+from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.pareto import Criteria, Point
+from paretocosmos.types import first
 
 BOUND = Criteria(max={"tpr_gap": 0.1})
 ORACLES = {
@@ -42,12 +45,34 @@ def run(people: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return fit(problem, epochs=8, out=out, device="cpu", report=False)
 
 
+def _decide_without(run: Run, ray: Any) -> torch.Tensor:
+    """Logits of training rows, each adjusted by what was fitted to the four other fifths."""
+    problem, model = run.problem(), copy.deepcopy(run.model).double()
+    assert isinstance(model, Conditioning)
+    task, train = model.training_task(problem.objectives), problem.split("train")
+    assert task.fit is not None
+    inputs, ray = first(train.inputs).double(), torch.tensor(ray).double()
+    fold = torch.randperm(len(train), generator=torch.Generator().manual_seed(0)) % 5
+    logits = torch.empty(len(train), 1, dtype=torch.float64)
+    with torch.no_grad():
+        for one in range(5):
+            known = {name: target[fold != one] for name, target in train.targets.items()}
+            task.fit(task.network(inputs[fold != one], ray), known)
+            logits[fold == one] = model(inputs[fold == one], ray)
+    return logits
+
+
 def _counted(run: Run, ray: Any, splits: tuple[str, ...], name: str) -> float:
     """What fairlearn counts."""
     problem = run.problem()
     parts = [problem.split(split) for split in splits]  # type: ignore[arg-type]
     with torch.no_grad():
-        logits = [run.model(part.inputs, torch.tensor(ray).float()) for part in parts]
+        logits = [
+            _decide_without(run, ray)
+            if split == "train"
+            else run.model(part.inputs, torch.tensor(ray).float())
+            for split, part in zip(splits, parts, strict=True)
+        ]
     yes = torch.cat(logits).squeeze(-1) > 0
     label, group = (torch.cat([p.targets[t] for p in parts]) for t in ("label", "sensitive"))
     return float(ORACLES[name](label, yes, sensitive_features=group))

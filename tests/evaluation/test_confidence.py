@@ -9,12 +9,13 @@ from paretocosmos import evaluate
 from paretocosmos.errors import ConfigurationError, InfeasibleError
 from paretocosmos.estimators.training import RowsProblem
 from paretocosmos.evaluation import (
+    BoundRows,
     choose_with_confidence,
     compute_gap_limit,
     compute_share_interval,
 )
 from paretocosmos.objectives import BinaryCrossEntropy, TprGap, accuracy
-from paretocosmos.pareto import Criteria, Front
+from paretocosmos.pareto import Criteria, Front, Point
 from paretocosmos.types import Batch
 
 POSITIVES = (40, 200)  # of the two groups; as many negatives, all told apart
@@ -44,6 +45,8 @@ def front_of(found: list[tuple[int, int]], repeat: int = 1) -> tuple[RowsProblem
     label = torch.cat([torch.tensor([1.0, 0.0]).repeat_interleave(size) for size in POSITIVES])
     groups = torch.tensor([0, 1]).repeat_interleave(torch.tensor(POSITIVES) * 2)
     targets = {"label": label.repeat(repeat), "sensitive": groups.repeat(repeat)}
+    rows = torch.stack(columns, dim=1)
+    batch = Batch(rows, targets)
     problem = RowsProblem(
         name="drawn",
         objectives=(BinaryCrossEntropy(), TprGap()),
@@ -51,9 +54,13 @@ def front_of(found: list[tuple[int, int]], repeat: int = 1) -> tuple[RowsProblem
         input_shape=(len(RAYS),),
         outputs=1,
         metrics={"accuracy": accuracy},
-        splits={"val": Batch(torch.stack(columns, dim=1), targets)},
+        splits={"train": Batch(rows[:1], {n: t[:1] for n, t in targets.items()}), "val": batch},
     )
     return problem, evaluate(Drawn(), problem, split="val", rays=RAYS)
+
+
+def choose(problem: RowsProblem, front: Front, criteria: Criteria) -> Point:
+    return choose_with_confidence(BoundRows(Drawn(), problem, criteria), front, criteria)
 
 
 def limit_of(hits: tuple[int, int], reach: float = 1.2815516) -> float:
@@ -69,19 +76,17 @@ def test_the_best_ray_up_to_the_first_that_fails() -> None:
     problem, front = front_of(FALLING)
     bound = (limit_of(FALLING[3]) + limit_of(FALLING[2])) / 2
     assert limit_of(FALLING[1]) < bound  # which would pass, and has the smaller loss
-    point = choose_with_confidence(
-        Drawn(), problem, front, Criteria(max={"tpr_gap": bound}, confidence=0.9)
-    )
+    point = choose(problem, front, Criteria(max={"tpr_gap": bound}, confidence=0.9))
     assert point.ray == (0.25, 0.75)
     assert point.limits == pytest.approx({"tpr_gap": limit_of(FALLING[3])})
     wide = Criteria(max={"tpr_gap": limit_of(FALLING[2]) + 0.001}, confidence=0.9)
-    assert choose_with_confidence(Drawn(), problem, front, wide).ray == (0.75, 0.25)
+    assert choose(problem, front, wide).ray == (0.75, 0.25)
 
 
 def test_several_bounds_share_what_may_go_wrong() -> None:
     problem, front = front_of(FALLING)
     both = Criteria(max={"tpr_gap": 0.4}, min={"accuracy": 0.85}, confidence=0.9)
-    point = choose_with_confidence(Drawn(), problem, front, both)
+    point = choose(problem, front, both)
     right = (480 - (40 - 32) - (200 - 160)) / 480
     low, _ = compute_share_interval(np.array(right), np.array(480.0), level=0.9)  # 95 %, one-sided
     assert point.ray == (0.75, 0.25)
@@ -93,16 +98,14 @@ def test_what_the_rows_cannot_support() -> None:
     problem, front = front_of(FALLING)
     least = limit_of((32, 160))  # no gap at all is found there
     with pytest.raises(InfeasibleError) as refused:
-        choose_with_confidence(
-            Drawn(), problem, front, Criteria(max={"tpr_gap": 0.02}, confidence=0.9)
-        )
+        choose(problem, front, Criteria(max={"tpr_gap": 0.02}, confidence=0.9))
     told = str(refused.value)
     assert "`tpr_gap` at most 0.02 with a confidence of 0.9 on val" in told
     assert "with 40 positives in one group" in told
     assert f"is about {least:.2g}" in told
     # many more rows of the same kind support it
     problem, front = front_of(FALLING, repeat=40)
-    choose_with_confidence(Drawn(), problem, front, Criteria(max={"tpr_gap": 0.02}, confidence=0.9))
+    choose(problem, front, Criteria(max={"tpr_gap": 0.02}, confidence=0.9))
 
 
 def test_a_constant_classifier_proves_nothing() -> None:
@@ -117,9 +120,7 @@ def test_a_constant_classifier_proves_nothing() -> None:
         split="val",
     )
     bound = limit_of(FALLING[3]) + 0.001
-    point = choose_with_confidence(
-        Drawn(), problem, front, Criteria(max={"tpr_gap": bound}, confidence=0.9)
-    )
+    point = choose(problem, front, Criteria(max={"tpr_gap": bound}, confidence=0.9))
     assert point.ray == (0.25, 0.75)
     every = Front(
         front.rays,
@@ -130,9 +131,7 @@ def test_a_constant_classifier_proves_nothing() -> None:
         split="val",
     )
     with pytest.raises(InfeasibleError, match=r"constant classifier.*`allow_constant`"):
-        choose_with_confidence(
-            Drawn(), problem, every, Criteria(max={"tpr_gap": bound}, confidence=0.9)
-        )
+        choose(problem, every, Criteria(max={"tpr_gap": bound}, confidence=0.9))
 
 
 @pytest.mark.parametrize("confidence", [0.5, 1.0, 90, True, "much", float("nan")])

@@ -96,8 +96,9 @@ class BoundCheck:
         asked = f"{limit}{'' if '.' in limit else '.0'} {unit}" if unit else limit
         # a gap may have to be kept on more rows than those of val, but on these in any case
         pools = self.pooled is not None and self.kept
-        rows = {"val": "validation"}.get(self.split, self.split)
-        values = {f"training and {rows}" if pools else rows: self.pooled if pools else self.value}
+        names = {"val": "validation", "train and val": "training and validation"}
+        rows = names.get("train and val" if pools else self.split, self.split)
+        values = {rows: self.pooled if pools else self.value}
         values |= {} if test is None else {"test": test}
         reached = "; ".join(f"{name} {self._describe(value)}" for name, value in values.items())
         side = "most" if self.side > 0 else "least"

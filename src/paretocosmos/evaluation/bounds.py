@@ -6,9 +6,11 @@ that they give with the bound, `choose_with_confidence` tests whether the bound 
 more people than were looked at.
 """
 
+import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import final
 
@@ -38,7 +40,7 @@ from paretocosmos.pareto import (
     get_columns,
     get_point,
 )
-from paretocosmos.problems import Problem
+from paretocosmos.problems import Problem, split_of
 from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
 
 # Decisions that are scored at once.
@@ -51,9 +53,13 @@ class BoundRows:
 
     These are the validation rows, which the training has not seen. They are few, and a ray whose
     gap is small there may be so by luck. Where the ray only post-processes the network's outputs
-    (`TrainingTask.at_rays`), nothing was trained on the gap, so that it is counted on the training
-    and validation rows together, too, and the larger of the two must keep the bound. Not so with
-    a confidence, which allows for luck by itself; nor for scores that are means over batches.
+    (`TrainingTask.cross_fit`), nothing was trained on the gap, so that it is counted on the
+    training and validation rows together, too, and the larger of the two must keep the bound. Each
+    training row counts as it would be decided by an adjustment that was fitted without it.
+
+    A confidence allows for luck by itself. It takes all these rows where the network's outputs for
+    training rows are as good as those for new ones (`TrainingTask.held_out`), else those of val.
+    Scores that are means over batches are counted on those of val alone.
 
     Args:
         model: the network.
@@ -63,7 +69,10 @@ class BoundRows:
 
     Attributes:
         evaluations: rays evaluated so far.
-        pooled: the gaps that must be kept on the training rows, too, by name.
+        pooled: the gaps that are counted on the training rows, too, by name.
+        targets: of training and validation rows, where gaps are pooled.
+        names: of the splits that these are.
+        held_out: whether the network was trained without the rows of val.
     """
 
     def __init__(
@@ -73,80 +82,102 @@ class BoundRows:
         criteria: Criteria,
         cache: OutputCache = NO_CACHE,
     ) -> None:
-        self._model, self._problem, self._cache = model, problem, cache
+        self.model, self.problem, self.cache = model, problem, cache
         self._val = load_samples_for(model, problem, "val")
+        self._confident = criteria.confidence is not None
         self.evaluations = 0
         self.pooled: Mapping[str, Metric] = {}
-        if not criteria.bounds() or criteria.confidence or problem.score_batch is not None:
+        self.names = "train and val"
+        self.held_out = not (criteria.bounds() and _is_trained_on(problem))
+        if not criteria.bounds() or problem.score_batch is not None:
             return
         task = training_task(model, problem.objectives)
-        if task.at_rays is None:
+        if task.cross_fit is None or (self._confident and not task.held_out):
             return
+        assert task.at_rays is not None
         splits = [problem.split("train"), problem.split("val")]
         # the heads do not depend on the ray: one pass serves every choice
-        outputs = cache.get("pooled", lambda: [predict_rows(task, problem, s) for s in splits])
-        self._at_rays = task.at_rays
-        self._outputs: Outputs = map_tensors(lambda *parts: torch.cat(parts), *outputs)
-        device = first(self._outputs).device
-        self._targets: Targets = {
-            name: torch.cat([split.targets[name].to(device) for split in splits])
-            for name in splits[0].targets
-        }
-        scores = get_scores(problem).items()
-        self.pooled = {name: metric for name, metric in scores if _is_rate_gap(metric)}
+        train, val = cache.get("pooled", lambda: [predict_rows(task, problem, s) for s in splits])
+        device = first(val).device
+        targets = [{n: t.to(device) for n, t in split.targets.items()} for split in splits]
+        cross_fitted = cache.get("cross-fitted", partial(task.cross_fit, train, targets[0]))
+        self._predict: list[Callable[[Tensor], Outputs]] = [
+            cross_fitted,
+            partial(task.at_rays, val),
+        ]
+        if not self.held_out:  # no row counts twice
+            targets, self._predict, self.names = targets[:1], [cross_fitted], "train"
+            self.held_out = task.held_out
+        self.targets: Targets = {n: torch.cat([t[n] for t in targets]) for n in targets[0]}
+        self.pooled = _find_rate_gaps(problem)
+
+    def at(self, problem: Problem) -> "BoundRows":
+        """Return the same rows, to count decisions at another threshold."""
+        rows = copy.copy(self)
+        rows.problem, rows._val = problem, load_samples_for(self.model, problem, "val")
+        rows.pooled = _find_rate_gaps(problem) if self.pooled else {}
+        return rows
 
     def evaluate(self, rays: Tensor) -> Front:
         """Return the front of rays ``[N, J]``, with gaps as they are judged."""
         self.evaluations += len(rays)
         front = evaluate_shares(
-            self._model, self._problem, self._val, rays, split="val", cache=self._cache
+            self.model, self.problem, self._val, rays, split="val", cache=self.cache
         )
         return self.judge(front)
 
     def judge(self, front: Front) -> Front:
-        """Return a validation front with the larger of the gaps on val and on both splits."""
+        """Return a validation front with the gaps that must keep a bound."""
         if not self.pooled:
             return front
-        gaps = self.count_gaps(torch.tensor(front.rays))
-        columns = {
-            name: np.fmax(column, gaps[name]) if name in gaps else column
-            for name, column in get_columns(front).items()
-        }
+        columns = dict(get_columns(front))
+        for name, gaps in self.count_gaps(torch.tensor(front.rays)).items():
+            columns[name] = gaps if self._confident else np.fmax(columns[name], gaps)
         values = np.stack([columns.pop(name) for name in front.names], axis=1)
         return dataclasses.replace(front, values=values, metrics=columns)
 
     def count_gaps(self, rays: Tensor) -> dict[str, Array]:
         """Return every pooled gap ``[N]`` at rays ``[N, J]``."""
         # rays times rows in one pass, so that memory does not grow with the number of rays
-        size = max(1, DECISIONS // len(next(iter(self._targets.values()))))
+        size = max(1, DECISIONS // len(first(self.targets)))
         scores: dict[str, list[Tensor]] = {name: [] for name in self.pooled}
-        with torch.inference_mode():
-            for chunk in rays.split(size):
-                logits = self._at_rays(self._outputs, chunk)
-                for name, metric in self.pooled.items():
-                    scores[name].append(compute_score(metric, logits, self._targets, None))
+        for chunk in rays.split(size):
+            logits = self.predict(chunk)
+            for name, metric in self.pooled.items():
+                scores[name].append(compute_score(metric, logits, self.targets, None))
         return {name: torch.cat(score).cpu().numpy() for name, score in scores.items()}
 
+    def predict(self, rays: Tensor) -> Tensor:
+        """Return the outputs ``[N, B, 1]`` for the pooled rows at rays ``[N, J]``."""
+        with torch.inference_mode():
+            return torch.cat([first(predict(rays)) for predict in self._predict], dim=1)
 
-def _is_rate_gap(metric: Metric) -> bool:
-    objective = getattr(metric, "__self__", None)
-    if not isinstance(objective, Objective) or metric != objective.score:
+
+def _is_trained_on(problem: Problem) -> bool:
+    """Return whether the validation rows are those of the training, as in the smallest tables."""
+    if problem.source("val") is not None:
         return False
-    # a gap at another threshold is still a gap between rates
-    plain = objective.inner if isinstance(objective, AtThreshold) else objective
-    return isinstance(plain, RateObjective) and plain.linear
+    train, val = (first(split_of(problem, name).inputs) for name in ("train", "val"))
+    return train.shape == val.shape and torch.equal(train, val)
+
+
+def _find_rate_gaps(problem: Problem) -> dict[str, Metric]:
+    """Return the scores that are gaps between rates, by name."""
+    gaps: dict[str, Metric] = {}
+    for name, metric in get_scores(problem).items():
+        objective = getattr(metric, "__self__", None)
+        if isinstance(objective, Objective) and metric == objective.score:
+            # a gap at another threshold is still a gap between rates
+            plain = objective.inner if isinstance(objective, AtThreshold) else objective
+            if isinstance(plain, RateObjective) and plain.linear:
+                gaps[name] = metric
+    return gaps
 
 
 def choose_with_confidence(
-    model: nn.Module,
-    problem: Problem,
-    front: Front,
-    criteria: Criteria,
-    cache: OutputCache = NO_CACHE,
-    *,
-    useful: Criteria | None = None,
+    rows: BoundRows, front: Front, criteria: Criteria, *, useful: Criteria | None = None
 ) -> Point:
-    """Choose the best point whose bounds can be shown on the validation data with a confidence.
+    """Choose the best point whose bounds can be shown on held-out rows with a confidence.
 
     A ray passes if the one-sided limit of the bounded number keeps the bound. The rays are tested
     in an order that does not depend on the data, those first that were trained for the bound most,
@@ -156,14 +187,13 @@ def choose_with_confidence(
     (Bonferroni).
 
     Args:
-        model: the network.
-        problem: what it was trained on.
+        rows: those that gaps are counted on, of a network and what it was trained on.
         front: its validation front, whose rays are tested.
         criteria: what is asked, with a confidence.
-        cache: outputs of this network that are known already.
         useful: the criteria with what the point must reach on these rows besides; the same if
             `None`.
     """
+    model, problem, cache = rows.model, rows.problem, rows.cache
     criteria.check(front)
     if find_constant(front).all() and not criteria.allow_constant:
         find_best(front, criteria)  # which raises, with the way out
@@ -172,6 +202,8 @@ def choose_with_confidence(
     for objectives, samples in load_samples_for(model, problem, "val"):
         both = collect_outputs(model, problem, samples, rays, purpose="a confidence", cache=cache)
         predicted |= dict.fromkeys([*(o.name for o in objectives), *problem.metrics], both)
+    if rows.pooled:
+        predicted |= dict.fromkeys(rows.pooled, (rows.predict(rays), rows.targets))
     # Bonferroni: each of several bounds is tested at its share of the risk
     risk = (1 - (criteria.confidence or 0.95)) / len(criteria.bounds())
     tests = [
@@ -185,10 +217,11 @@ def choose_with_confidence(
     common = [k for k in range(len(front)) if all(k in limits for limits in passing)]
     if not common:
         failed = [test for test, limits in zip(tests, passing, strict=True) if not limits]
+        where = rows.names if rows.pooled else "val"
         why = "; ".join(test.explain() for test in failed) or "no ray keeps them all"
         raise InfeasibleError(
             f"no ray can be shown to keep {criteria.describe_bounds()} with a confidence of "
-            f"{criteria.confidence:g} on {front.split}: {why}; allow more, ask for less "
+            f"{criteria.confidence:g} on {where}: {why}; allow more, ask for less "
             "confidence, or hold out more rows"
         )
     best = common[find_best(front.take(common), useful or criteria)]

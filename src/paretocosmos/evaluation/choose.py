@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 from paretocosmos.errors import FrontWarning, InfeasibleError
-from paretocosmos.evaluation.bound_check import BoundCheck
+from paretocosmos.evaluation.bound_check import BoundCheck, check_bound
 from paretocosmos.evaluation.bounds import BoundRows, choose_with_confidence
 from paretocosmos.evaluation.check import evaluate_ray, tabulate_point, warn_of_constant
 from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
@@ -119,7 +120,8 @@ def choose_point(
     The last evaluation is that of the chosen ray alone, for its intervals.
 
     Bounds are judged on the rows of `evaluation.bounds.BoundRows`. Under an upper bound, nothing is
-    chosen that is right less often than one answer for everybody (`_require_useful`).
+    chosen that is right less often than one answer for everybody (`_require_useful`); at another
+    threshold, it must be right more often than chance explains.
 
     Decisions are made at the probability 0.5, unless another threshold is given; or unless no ray
     keeps the bounds there but by giving everybody the same answer; or unless another gains more of
@@ -147,17 +149,19 @@ def choose_point(
         front = rows.evaluate(torch.tensor(front.rays).float())
         rows.evaluations = 0  # the rays of the front are no new ones
     useful = _require_useful(criteria, problem, front, threshold)
+    find_kept = partial(_find_kept_threshold, rows, problem, front, useful)
     other = None
     try:
         if criteria.confidence is not None:
-            point = choose_with_confidence(model, deciding, front, criteria, cache, useful=useful)
+            point = choose_with_confidence(rows, front, criteria, useful=useful)
         elif fixed:
             point = get_point(front, find_best(front, useful))
         else:
             point, _ = refine_choice(front, rows.evaluate, useful, evaluations=evaluations - 1)
     except InfeasibleError as error:
         if searches:
-            other = _find_kept_threshold(model, problem, front, useful, cache)
+            # of many thresholds, one is a little better than a constant classifier by luck
+            other = find_kept(beats_constant=useful is not criteria)
         if other is None:
             if criteria.confidence is not None:
                 raise
@@ -167,18 +171,21 @@ def choose_point(
         at_best = rows.pooled and criteria.maximize == "accuracy"
         wanted = criteria.maximize is not None or isinstance(criteria.minimize, Mapping)
         if searches and wanted and not at_best:
-            other = _find_kept_threshold(model, problem, front, useful, cache, better_than=point)
+            other = find_kept(better_than=point)
     if other is not None:
         point, decided = other
         deciding = at_threshold(problem, decided)
+        rows = rows.at(deciding)
     warn_of_constant(point)
     val, checks = evaluate_ray(
         model, deciding, point.ray, split="val", chosen=True, cache=cache, criteria=criteria
     )
-    checks = _complete_checks(checks, point, BoundRows(model, deciding, criteria, cache), problem)
+    checks = _complete_checks(checks, point, rows, deciding)
     _warn_below_constant(val, problem, bounded=bool(criteria.bounds()))
     _warn_of_few_rows(checks)
-    if not rows.pooled:
+    if rows.pooled:
+        val = replace(val, limits=point.limits)
+    else:
         # its values as they were judged: alone, a ray's numbers may differ in the last digit
         val = replace(point, intervals=val.intervals)
     return ChosenPoint(criteria, val, decided, deciding, rows.evaluations + 1, checks)
@@ -248,21 +255,28 @@ def _explain_failure(
 
 
 def _find_kept_threshold(
-    model: nn.Module,
+    rows: BoundRows,
     problem: Problem,
     front: Front,
     criteria: Criteria,
-    cache: OutputCache,
     *,
     better_than: Point | None = None,
+    beats_constant: bool = False,
 ) -> tuple[Point, float] | None:
     """Find a point at another threshold, whose gaps are kept on all rows that judge them."""
-    found = find_threshold(model, problem, front, criteria, better_than=better_than, cache=cache)
+    found = find_threshold(
+        rows.model,
+        problem,
+        front,
+        criteria,
+        better_than=better_than,
+        beats_constant=beats_constant,
+        cache=rows.cache,
+    )
     if found is None:
         return None
     point, threshold = found
-    rows = BoundRows(model, at_threshold(problem, threshold), criteria, cache)
-    judged = rows.evaluate(torch.tensor([point.ray]).float())
+    judged = rows.at(at_threshold(problem, threshold)).evaluate(torch.tensor([point.ray]).float())
     return found if find_feasible(judged, criteria).all() else None
 
 
@@ -270,26 +284,17 @@ def _complete_checks(
     checks: Sequence[BoundCheck], point: Point, rows: BoundRows, problem: Problem
 ) -> tuple[BoundCheck, ...]:
     """Return checks of bounds with the gaps on all rows, and the limits that were shown."""
-    pooled = rows.count_gaps(torch.tensor([point.ray])) if rows.pooled else {}
-    held_out = not (checks and _is_trained_on(problem))
-    return tuple(
-        replace(
-            check,
-            limit=point.limits.get(check.name),
-            pooled=float(pooled[check.name][0]) if check.name in pooled else None,
-            held_out=held_out,
-        )
-        for check in checks
-    )
-
-
-def _is_trained_on(problem: Problem) -> bool:
-    """Return whether the validation rows are those of the training, as in the smallest tables."""
-    if problem.source("val") is not None:
-        return False
-    train, val = (split_of(problem, name) for name in ("train", "val"))
-    inputs = [first(rows.inputs) for rows in (train, val)]
-    return inputs[0].shape == inputs[1].shape and torch.equal(*inputs)
+    ray, completed = torch.tensor([point.ray]), list[BoundCheck]()
+    for check in checks:
+        pooled = None
+        if check.name in rows.pooled and point.limits:  # which were shown on all rows
+            bounded = check.name, check.bound, check.side
+            check = check_bound(problem, rows.predict(ray)[0], rows.targets, bounded, rows.names)
+        elif check.name in rows.pooled:
+            pooled = float(rows.count_gaps(ray)[check.name][0])
+        limit = point.limits.get(check.name)
+        completed.append(replace(check, limit=limit, pooled=pooled, held_out=rows.held_out))
+    return tuple(completed)
 
 
 def _warn_of_few_rows(checks: Sequence[BoundCheck]) -> None:

@@ -142,6 +142,7 @@ def find_threshold(
     criteria: Criteria,
     *,
     better_than: Point | None = None,
+    beats_constant: bool = False,
     cache: OutputCache = NO_CACHE,
 ) -> tuple[Point, float] | None:
     """Find the best point of a front's rays at any threshold, if it is worth another than 0.5.
@@ -158,6 +159,7 @@ def find_threshold(
         criteria: what is asked.
         better_than: the point chosen at 0.5, whose maximised score must be beaten by more than
             chance explains; `None` where no point keeps the bounds at 0.5.
+        beats_constant: whether the same must be true of a constant classifier's score.
         cache: outputs of this network that are known already.
 
     Returns:
@@ -203,11 +205,15 @@ def find_threshold(
             score_batch=moved.score_batch,
             split="val",
         )
+        others: list[Outputs] = []
         if better_than is not None:
-            before, _ = predict(torch.tensor([better_than.ray]))
-            assert isinstance(before, Tensor)
-            both = torch.cat([before, outputs[chosen] - compute_logit(threshold)])
-            if not _is_better(problem, asked, both, targets):
+            others.append(predict(torch.tensor([better_than.ray]))[0])
+        if beats_constant:
+            others += [torch.full_like(outputs[chosen], logit) for logit in (-1.0, 1.0)]
+        decisions = outputs[chosen] - compute_logit(threshold)
+        for other in others:
+            assert isinstance(other, Tensor)
+            if not _is_better(problem, asked, torch.cat([other, decisions]), targets):
                 return None
     point = dataclasses.replace(get_point(scored, 0), ray=get_point(front, ray_index).ray)
     return point, threshold

@@ -14,6 +14,7 @@ from paretocosmos.fairness.adjustment import (
     POINTS,
     POINTS_QUICK,
     FairnessAdjustment,
+    cross_fit,
     joint_probabilities,
 )
 from paretocosmos.nn.conditioning import Conditioning, TrainingTask
@@ -157,8 +158,16 @@ class AdjustedNetwork(Conditioning):
         label = copy.copy(objectives[0])  # the caller's reads the one output of the whole network
         label.output = LABEL
         fit = partial(self.fit_adjustment, gap=gap)
-        losses = (label, GroupCrossEntropy(gap))  # of a group that is read, the second is 0
-        return TrainingTask(_Heads(self.backbone, self.compute_heads), losses, fit, self.at_rays)
+        return TrainingTask(
+            network=_Heads(self.backbone, self.compute_heads),
+            # of a group that is read, the second is 0
+            objectives=(label, GroupCrossEntropy(gap)),
+            fit=fit,
+            at_rays=self.at_rays,
+            cross_fit=partial(self.cross_fit, gap=gap),
+            # a trusted classifier's scores come from copies that were fitted without the row
+            held_out=bool(self.base_score) and self.group_features is not None,
+        )
 
     def fit_adjustment(
         self, outputs: Outputs, targets: Targets, *, gap: RateObjective, quick: bool = False
@@ -173,6 +182,20 @@ class AdjustedNetwork(Conditioning):
         """
         points = POINTS_QUICK if quick else POINTS
         self.adjustment.fit(*_read_heads(outputs), targets, gap, points=points)
+
+    def cross_fit(
+        self, outputs: Outputs, targets: Targets, *, gap: RateObjective
+    ) -> Callable[[Tensor], Outputs]:
+        """Return a function of rays that adjusts each row by multipliers fitted to other rows.
+
+        Args:
+            outputs: of both heads, for some rows.
+            targets: of these rows.
+            gap: what is traded for the cross-entropy.
+        """
+        heads = _read_heads(outputs)
+        predict = cross_fit(*heads, targets, gap)
+        return lambda rays: predict(self.rays_for(rays)).unsqueeze(-1)
 
     def compute_heads(self, inputs: Inputs) -> Outputs:
         """Return the outputs of both heads, with what is read of the inputs and not learned."""

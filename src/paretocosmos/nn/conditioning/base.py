@@ -21,7 +21,7 @@ from paretocosmos.nn.conditioning.sample_layout import (
     join_outputs,
     stack_outputs,
 )
-from paretocosmos.types import Inputs, Outputs, first, map_tensors
+from paretocosmos.types import Inputs, Outputs, Targets, first, map_tensors
 
 # Names of the parameters that torch's old `weight_norm` and `spectral_norm` compute a weight from.
 SOURCE_ENDINGS = ("_g", "_orig")
@@ -58,12 +58,17 @@ class TrainingTask:
             through which the ray acts; with ``quick=True`` while training goes on. `None` if the
             ray enters the network; else training sees no ray.
         at_rays: with `fit`, turns these outputs into those of the whole network at N rays.
+        cross_fit: with `fit`, takes outputs and targets of rows and returns a function of rays: the
+            outputs of the whole network for these rows, each fitted without the row.
+        held_out: whether the outputs of training rows are as good as those of new ones.
     """
 
     network: nn.Module
     objectives: tuple[Any, ...]
     fit: Callable[..., None] | None = None
     at_rays: Callable[[Outputs, Tensor], Outputs] | None = None
+    cross_fit: Callable[[Outputs, Targets], Callable[[Tensor], Outputs]] | None = None
+    held_out: bool = False
 
 
 def training_task(model: nn.Module, objectives: Sequence[Any]) -> TrainingTask:

@@ -24,6 +24,7 @@ from paretocosmos.types import Batch
 Floats = npt.NDArray[np.float64]
 BELOW = "ignore:the chosen point has an accuracy:paretocosmos.errors.FrontWarning"
 FEW = "ignore:`tpr_gap` is hardly known:paretocosmos.errors.FrontWarning"
+NOBODY = "ignore:the chosen point finds no positive row"
 
 
 class Known(nn.Module):
@@ -138,7 +139,7 @@ def test_another_threshold_where_no_ray_keeps_the_bound_at_one_half() -> None:
         chosen(model, problem, max={"tpr_gap": -1})
 
 
-@pytest.mark.filterwarnings(BELOW, FEW)
+@pytest.mark.filterwarnings(BELOW, FEW, NOBODY)
 def test_another_threshold_where_everybody_is_told_no(tmp_path: Path) -> None:
     problem = table(3000, positives=0.1)
     run: Run = fit(problem, preset="paper", epochs=3, out=tmp_path / "run", device="cpu")

@@ -159,7 +159,7 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
                 `weights`, `near`, `allow_constant` and `confidence`, such as 0.9. Without a
                 confidence, bounds hold on the validation rows, and with `fairness_adjustment` on
-                these and the training rows together, too.
+                these and the training rows together, too, cross-fitted.
 
         Returns:
             A fitted copy with the chosen ray as its `preference`, the point as `choice_` and

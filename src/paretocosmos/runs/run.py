@@ -220,7 +220,7 @@ class Run:
                 `pareto.selection.Criteria`: `max`, `min`, `minimize`, `maximize`, `knee`,
                 `weights`, `near`, `allow_constant` and `confidence`, such as 0.9. Without a
                 confidence, bounds hold on the validation data, and with `fairness_adjustment` on
-                it and the training data together, too.
+                it and the training data together, too, cross-fitted.
 
         Returns:
             The ray, and the point on val and on test, with 95 % intervals. Refused where no ray

@@ -89,7 +89,9 @@ def test_its_example_elsewhere_is_run(name: str, place: str) -> None:
         blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
         text = "\n".join(block for block in blocks if not any(word in block for word in NOT_RUN))
     else:
-        started = re.compile(rf'(shown_by|_run|run_path)\(.*"{re.escape(Path(place).name)}"')
+        started = re.compile(
+            rf'(shown_by|run_example|_run|run_path)\(.*"{re.escape(Path(place).name)}"'
+        )
         tests = (ROOT / "tests").rglob("test_*.py")
         assert any(started.search(path.read_text(encoding="utf-8")) for path in tests)
     assert re.search(rf"\b{_thing(name).__name__}\b", text)

@@ -140,19 +140,16 @@ def choose_point(
     """
     decided = MIDDLE if threshold is None else threshold
     # with a confidence, a threshold picked on these rows would need a correction of its own
-    searches = threshold is None and criteria.confidence is None and takes_threshold(problem)
+    sure = criteria.confidence is not None
+    searches = threshold is None and not sure and takes_threshold(problem)
     deciding = at_threshold(problem, decided)
     rows = BoundRows(model, deciding, criteria, cache)
-    if deciding is problem and front.metrics.keys() == problem.metrics.keys():
-        front = rows.judge(front)
-    else:  # it is of another threshold, or lacks a metric of the problem
-        front = rows.evaluate(torch.tensor(front.rays).float())
-        rows.evaluations = 0  # the rays of the front are no new ones
+    front = _judge_front(front, rows, is_at_middle=deciding is problem)
     useful = _require_useful(criteria, problem, front, threshold)
     find_kept = partial(_find_kept_threshold, rows, problem, front, useful)
     other = None
     try:
-        if criteria.confidence is not None:
+        if sure:
             point = choose_with_confidence(rows, front, criteria, useful=useful)
         elif fixed:
             point = get_point(front, find_best(front, useful))
@@ -162,10 +159,10 @@ def choose_point(
         if searches:
             # of many thresholds, one is a little better than a constant classifier by luck
             other = find_kept(beats_constant=useful is not criteria)
+        if other is None and not sure:
+            error = _explain_failure(error, model, deciding, front, criteria, useful)
         if other is None:
-            if criteria.confidence is not None:
-                raise
-            raise _explain_failure(error, model, deciding, front, criteria, useful) from None
+            raise error from None
     else:
         # where gaps are pooled, 0.5 is where the formula's decisions have the most right answers
         at_best = rows.pooled and criteria.maximize == "accuracy"
@@ -180,7 +177,7 @@ def choose_point(
     val, checks = evaluate_ray(
         model, deciding, point.ray, split="val", chosen=True, cache=cache, criteria=criteria
     )
-    checks = _complete_checks(checks, point, rows, deciding)
+    checks = _complete_checks(checks, point, rows)
     _warn_below_constant(val, problem, bounded=bool(criteria.bounds()))
     _warn_of_few_rows(checks)
     if rows.pooled:
@@ -203,6 +200,15 @@ def evaluate_choice(model: nn.Module, chosen: ChosenPoint, cache: OutputCache = 
         asked=chosen.criteria,
         bounds=chosen.bounds,
     )
+
+
+def _judge_front(front: Front, rows: BoundRows, *, is_at_middle: bool) -> Front:
+    """Return the front with what keeps bounds, evaluated again if it lacks a metric."""
+    if is_at_middle and front.metrics.keys() == rows.problem.metrics.keys():
+        return rows.judge(front)
+    judged = rows.evaluate(torch.tensor(front.rays).float())
+    rows.evaluations = 0  # the rays of the front are no new ones
+    return judged
 
 
 def _require_useful(
@@ -281,7 +287,7 @@ def _find_kept_threshold(
 
 
 def _complete_checks(
-    checks: Sequence[BoundCheck], point: Point, rows: BoundRows, problem: Problem
+    checks: Sequence[BoundCheck], point: Point, rows: BoundRows
 ) -> tuple[BoundCheck, ...]:
     """Return checks of bounds with the gaps on all rows, and the limits that were shown."""
     ray, completed = torch.tensor([point.ray]), list[BoundCheck]()
@@ -289,7 +295,9 @@ def _complete_checks(
         pooled = None
         if check.name in rows.pooled and point.limits:  # which were shown on all rows
             bounded = check.name, check.bound, check.side
-            check = check_bound(problem, rows.predict(ray)[0], rows.targets, bounded, rows.names)
+            check = check_bound(
+                rows.problem, rows.predict(ray)[0], rows.targets, bounded, rows.names
+            )
         elif check.name in rows.pooled:
             pooled = float(rows.count_gaps(ray)[check.name][0])
         limit = point.limits.get(check.name)

@@ -22,7 +22,7 @@ from paretocosmos.pareto.front import Array, Front, Point, get_point
 from paretocosmos.pareto.selection import Criteria, find_best
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import set_precision
-from paretocosmos.types import Metric, Outputs, Targets, map_tensors
+from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
 
 MIDDLE = 0.5
 
@@ -211,10 +211,8 @@ def find_threshold(
         if beats_constant:
             others += [torch.full_like(outputs[chosen], logit) for logit in (-1.0, 1.0)]
         decisions = outputs[chosen] - compute_logit(threshold)
-        for other in others:
-            assert isinstance(other, Tensor)
-            if not _is_better(problem, asked, torch.cat([other, decisions]), targets):
-                return None
+        if not all(_is_better(problem, asked, other, decisions, targets) for other in others):
+            return None
     point = dataclasses.replace(get_point(scored, 0), ray=get_point(front, ray_index).ray)
     return point, threshold
 
@@ -296,8 +294,11 @@ def _score_thresholds(
     return np.concatenate(thresholds), joined
 
 
-def _is_better(problem: Problem, asked: Criteria, both: Tensor, targets: Targets) -> bool:
-    """Return True if the second of two outputs scores higher than chance explains."""
+def _is_better(
+    problem: Problem, asked: Criteria, other: Outputs, decisions: Tensor, targets: Targets
+) -> bool:
+    """Return True if decisions score better than other outputs by more than chance explains."""
+    both = torch.cat([first(other), decisions])
     scores, size, weights = get_scores(problem), problem.score_batch, [*asked.sought.values()]
     metrics = [scores[name] for name in asked.sought]
     # paired: on the same rows both go up and down together

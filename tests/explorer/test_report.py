@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.pages import Page
+from tests.markup import Page
 
 from paretocosmos.errors import ConfigurationError
 from paretocosmos.explorer import PageModel, RunView, write_report

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pages import Page
+from tests.markup import Page
 from tests.paper.hand_made import make_result, write_recipe, write_run
 from tests.paper.reports import (
     collect_experiments,

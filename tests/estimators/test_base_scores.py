@@ -16,7 +16,7 @@ from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators import ParetoClassifier
 from paretocosmos.estimators.base_scores import BaseScores
 from paretocosmos.estimators.inputs import Rows
-from paretocosmos.estimators.targets import Classes
+from paretocosmos.estimators.objectives import Classes
 
 BASE = HistGradientBoostingClassifier(max_iter=20, random_state=0)
 

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from paretocosmos import evaluate
 from paretocosmos.errors import ConfigurationError, InfeasibleError
-from paretocosmos.estimators.training import RowsProblem
 from paretocosmos.evaluation import (
     BoundRows,
     choose_with_confidence,
@@ -16,6 +15,7 @@ from paretocosmos.evaluation import (
 )
 from paretocosmos.objectives import BinaryCrossEntropy, TprGap, accuracy
 from paretocosmos.pareto import Criteria, Front, Point
+from paretocosmos.problems import InMemoryProblem
 from paretocosmos.types import Batch
 
 POSITIVES = (40, 200)  # of the two groups; as many negatives, all told apart
@@ -31,7 +31,7 @@ class Drawn(nn.Module):
         return (inputs * chosen).sum(dim=-1, keepdim=True)
 
 
-def front_of(found: list[tuple[int, int]], repeat: int = 1) -> tuple[RowsProblem, Front]:
+def front_of(found: list[tuple[int, int]], repeat: int = 1) -> tuple[InMemoryProblem, Front]:
     """A problem whose groups have so many positives found at each ray, and its front."""
     columns = []
     for at, hits in enumerate(found):
@@ -47,7 +47,7 @@ def front_of(found: list[tuple[int, int]], repeat: int = 1) -> tuple[RowsProblem
     targets = {"label": label.repeat(repeat), "sensitive": groups.repeat(repeat)}
     rows = torch.stack(columns, dim=1)
     batch = Batch(rows, targets)
-    problem = RowsProblem(
+    problem = InMemoryProblem(
         name="drawn",
         objectives=(BinaryCrossEntropy(), TprGap()),
         reference=(2.0, 2.0),
@@ -59,7 +59,7 @@ def front_of(found: list[tuple[int, int]], repeat: int = 1) -> tuple[RowsProblem
     return problem, evaluate(Drawn(), problem, split="val", rays=RAYS)
 
 
-def choose(problem: RowsProblem, front: Front, criteria: Criteria) -> Point:
+def choose(problem: InMemoryProblem, front: Front, criteria: Criteria) -> Point:
     return choose_with_confidence(BoundRows(Drawn(), problem, criteria), front, criteria)
 
 

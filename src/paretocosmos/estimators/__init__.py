@@ -5,8 +5,7 @@ from paretocosmos.errors import require_extra
 require_extra("sklearn", "tabular", "an estimator")
 require_extra("pandas", "tabular", "an estimator")
 
-from paretocosmos.estimators.classifier import ParetoClassifier  # noqa: E402
-from paretocosmos.estimators.regressor import ParetoRegressor  # noqa: E402
+from paretocosmos.estimators.predictors import ParetoClassifier, ParetoRegressor  # noqa: E402
 from paretocosmos.estimators.searching import (  # noqa: E402
     best_within,
     choose_in,

@@ -34,8 +34,14 @@ from paretocosmos.estimators.inputs import (
     resolve_columns,
     take_rows,
 )
-from paretocosmos.estimators.objectives import GivenObjectives, wrap_objectives
-from paretocosmos.estimators.targets import Numbers, Target, get_target_name, split_targets
+from paretocosmos.estimators.objectives import (
+    GivenObjectives,
+    Numbers,
+    Target,
+    get_target_name,
+    split_targets,
+    wrap_objectives,
+)
 from paretocosmos.estimators.training import (
     EVALUATIONS,
     SMALL,
@@ -54,13 +60,7 @@ from paretocosmos.methods import Method
 from paretocosmos.nn.conditioning import PerRayEnsemble
 from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.pareto import Criteria, CriteriaOptions, Point, find_best, get_point
-from paretocosmos.problems.tables import (
-    Codes,
-    GroupUse,
-    Table,
-    TabularProblem,
-    check_group_use,
-)
+from paretocosmos.problems.tables import Codes, GroupUse, Table, TabularProblem, check_group_use
 from paretocosmos.registry import convert
 from paretocosmos.runs.frozen import freeze_run
 from paretocosmos.runs.record import measure_fronts, write_run
@@ -73,6 +73,8 @@ from paretocosmos.types import Metric
 CHOICE_EVALUATIONS = 20
 # Rows in one pass; fewer where each has a ray of its own, which a hypernetwork makes a network of.
 CHUNK, CHUNK_RAYS = 4096, 512
+# Parameters that `paretocosmos.fit` takes as they are.
+FIT_OPTIONS = ("preset", "method", "conditioning", "device", "progress", "callbacks")
 
 NO_TEST = "its numbers are of the rows that selected the epoch: an estimator keeps none to test on"
 
@@ -267,7 +269,15 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         added = write_run(path, run.record, weights, fronts, run.table)
         return dataclasses.replace(run, folder=path, record={**run.record, **added}, saved=True)
 
-    def _fit(self, X: Any, y: Any, sensitive: Any, sample_weight: Any) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any, *, sensitive: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Train the network.
+
+        Args:
+            X: a DataFrame with numbers, categories, text, missing values; or an array of numbers.
+            y: the class or the number of every row, ``[n]``; or several targets, ``[n, targets]``.
+            sensitive: the group of every row, two groups or more; no feature unless `X` has it.
+            sample_weight: how much every row counts; one with 0 is as if it were not there.
+        """
         frame = read_features(self, X, reset=True)
         names, columns = split_targets(y)
         check_lengths(X=frame, y=columns[0], sensitive=sensitive, sample_weight=sample_weight)
@@ -303,16 +313,9 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         problem, settings, repeat = self._prepare_training(names, rows, get_target_name(y), seed)
         given = {n: getattr(self, n) for n in ("penalty", "alpha", "learning_rate", "hidden")}
         settings |= {name: value for name, value in given.items() if value is not None}
+        options = {name: getattr(self, name) for name in FIT_OPTIONS}
         self.model_, self.front_, self._record = train(
-            problem,
-            preset=self.preset,
-            method=self.method,
-            conditioning=self.conditioning,
-            settings=settings,
-            seed=seed,
-            device=self.device,
-            progress=self.progress,
-            callbacks=self.callbacks,
+            problem, settings=settings, seed=seed, **options
         )
         self.best_epoch_ = int(self._record["epoch_selected"]) * repeat
         accurate = self.front_.rays[self.front_.rays[:, 0].argmax()].tolist()
@@ -353,14 +356,10 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         table = Table.fit(train_rows.frame, categorical=categorical, weight=train_rows.weight)
         self._table, self._targets = table, targets
         size = convert("batch_size", self.batch_size, int | None)
-        size = pick_batch_size(len(train_rows), 1) if size is None else min(size, len(train_rows))
-        epochs, repeat = choose_epochs(
-            convert("epochs", self.epochs, int | None),
-            len(train_rows),
-            len(table.features),
-            size,
-            holds_out=holds_out,
-        )
+        count, features = len(train_rows), len(table.features)
+        size = pick_batch_size(count, 1) if size is None else min(size, count)
+        asked = convert("epochs", self.epochs, int | None)
+        epochs, repeat = choose_epochs(asked, count, features, size, holds_out=holds_out)
         settings = {
             "epochs": epochs,
             "batch_size": size,
@@ -412,13 +411,10 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return frame if self._scores is None else self._scores.add_to(frame, X)
 
     def _predict_targets(
-        self,
-        X: Any,  # noqa: N803
-        preference: Any,
-        sensitive: Any,
+        self, rows: Any, preference: Any, sensitive: Any
     ) -> list[tuple[Any, Tensor]]:
         """Return every target and the network's outputs for it, ``[n, width]``."""
-        frame = self._read_rows(X, sensitive)
+        frame = self._read_rows(rows, sensitive)
         rays = check_preference(
             self.preference if preference is None else preference,
             self.front_.names,

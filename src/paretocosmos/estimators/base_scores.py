@@ -1,6 +1,7 @@
 """A classifier that the caller trusts, as an input: its scores of a row become further columns."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from paretocosmos.errors import ConfigurationError, DataError
 from paretocosmos.estimators.inputs import Column, Floats, Rows, translate_errors
-from paretocosmos.estimators.targets import Classes, Target
+from paretocosmos.estimators.objectives import Classes, Target
 from paretocosmos.problems.tables import BASE_SCORE
 
 FOLDS = 5
@@ -71,7 +72,8 @@ class BaseScores:
             )
         (target,) = targets
         assert isinstance(target, Classes)
-        if _is_fitted(base):
+        with suppress(NotFittedError):
+            check_is_fitted(base)
             return cls._use_fitted(base, rows, target.classes)
         labels, codes = target.classes[rows.truth[0]], rows.truth[0]
         fitted = cls(_fit_classifier(base, rows, labels), target.classes)
@@ -123,14 +125,6 @@ class BaseScores:
                 return logs[:, 1:] - logs[:, :1] if self.columns == 1 else logs
             scores = self.model.decision_function(given)
         return np.asarray(scores, dtype=np.float64).reshape(len(given), self.columns)
-
-
-def _is_fitted(base: Any) -> bool:
-    try:
-        check_is_fitted(base)
-    except NotFittedError:
-        return False
-    return True
 
 
 def _fit_classifier(base: Any, rows: Rows, labels: Column) -> Any:

@@ -121,7 +121,16 @@ def read_features(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
             validate_data(estimator, rows, reset=reset, skip_check_array=True)
             frame = to_frame(rows)
             if reset:
-                frame = _infer_column_types(frame, estimator.categorical)
+                chosen = resolve_columns(estimator.categorical, frame)
+                frame = read_columns(frame, as_they_are=chosen)
+                for name, why in find_identifiers(frame).items():
+                    if name not in chosen:
+                        warnings.warn(
+                            f"`{name}` looks like an identifier ({why}): leave it out of `X`, or "
+                            "list it in `categorical` if you need it",
+                            DataWarning,
+                            stacklevel=3,
+                        )
         else:
             array = validate_data(
                 estimator, rows, reset=reset, dtype="numeric", ensure_all_finite=False
@@ -134,21 +143,6 @@ def read_features(estimator: Any, rows: Any, *, reset: bool) -> pd.DataFrame:
         )
     # by position, as scikit-learn does where names are missing on one side (it has warned)
     return frame if reset else frame.set_axis(estimator._columns, axis=1)
-
-
-def _infer_column_types(frame: pd.DataFrame, categorical: Collection[Any]) -> pd.DataFrame:
-    """Read text that holds numbers as numbers, and warn of identifiers."""
-    chosen = resolve_columns(categorical, frame)
-    frame = read_columns(frame, as_they_are=chosen)
-    for name, why in find_identifiers(frame).items():
-        if name not in chosen:
-            warnings.warn(
-                f"`{name}` looks like an identifier ({why}): leave it out of `X`, or list it in "
-                "`categorical` if you need it",
-                DataWarning,
-                stacklevel=5,
-            )
-    return frame
 
 
 def encode_features(table: Table, frame: pd.DataFrame) -> npt.NDArray[np.float32]:

@@ -1,37 +1,22 @@
-"""Objectives of an estimator: the policy of tables, the caller's own, and units of a target."""
+"""Targets of the estimators, read from `y` and from outputs, and what is traded of them."""
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import torch
+from sklearn.utils.validation import check_array, column_or_1d
 from torch import Tensor
 
 from paretocosmos.config.plan import keeps_promise
-from paretocosmos.errors import ConfigurationError, check_choice
-from paretocosmos.estimators.targets import LABEL, Classes, Numbers
-from paretocosmos.objectives import (
-    GroupObjective,
-    MeanAbsoluteError,
-    MeanSquaredError,
-    Objective,
-    accuracy,
-    calibration_error,
-    decides,
-    fairness_objective,
-    fairness_objectives,
-    largest_share,
-    logits_of,
-    recall,
-    weighted_mean,
-)
-from paretocosmos.problems.tables import (
-    build_decision_metrics,
-    build_gap,
-    build_loss,
-    build_objectives,
-)
+from paretocosmos.errors import ConfigurationError, DataError
+from paretocosmos.estimators.inputs import Column, Floats, translate_errors
+from paretocosmos.objectives import Objective, decides, logits_of, weighted_mean
+from paretocosmos.problems.tables import Answer, compute_moments, compute_shares, format_label
 from paretocosmos.types import Metric, Outputs, Targets, map_tensors
 
 OwnObjective = Callable[[Any, Any], Tensor] | Objective
@@ -40,7 +25,138 @@ OwnObjective = Callable[[Any, Any], Tensor] | Objective
 GivenObjectives = Mapping[str, OwnObjective] | Sequence[Objective]
 """Several of them, by name; or objectives, which have names."""
 
-POWERS = {"squared": 2, "absolute": 1}
+
+LABEL = "label"
+# Names of other columns among a problem's targets.
+RESERVED = ("sensitive", "weight")
+
+
+@dataclass(frozen=True)
+class Classes:
+    """A target that is one of some classes.
+
+    Attributes:
+        name: of the target; of the head, where there are several.
+        classes: what the numbers 0 to K - 1 stand for.
+        shares: of the rows that train, which are of each class; empty until they are known.
+    """
+
+    name: str
+    classes: Column
+    shares: tuple[float, ...] = ()
+
+    def with_shares(self, codes: Column, weight: Floats | None) -> "Classes":
+        """Return the target with the shares of these rows."""
+        return replace(self, shares=compute_shares(codes, len(self.classes), weight))
+
+    @property
+    def answer(self) -> Answer:
+        """The target as a run describes it."""
+        names = tuple(format_label(label) for label in self.classes.tolist())
+        return Answer("binary" if len(names) == 2 else "classes", names)
+
+    @property
+    def width(self) -> int:
+        """Numbers a network gives for it: one logit for two classes, else one for each."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    def compute_probabilities(self, logits: Tensor) -> Floats:
+        """Turn logits ``[n, width]`` into probabilities ``[n, K]``."""
+        if self.width > 1:
+            return logits.softmax(dim=1).numpy()
+        # sigmoid(-x), unlike 1 - sigmoid(x), keeps its digits where it is close to 0
+        return torch.cat([torch.sigmoid(-logits), torch.sigmoid(logits)], dim=1).numpy()
+
+    def predict(self, logits: Tensor, threshold: float = 0.5) -> Column:
+        """Turn logits ``[n, width]`` into classes ``[n]``; of two, by a threshold."""
+        # compared as logits: a sigmoid rounds those beyond 37 to 1
+        offset = math.log(threshold / (1 - threshold))
+        codes = logits.argmax(dim=1) if self.width > 1 else (logits[:, 0] > offset).long()
+        classes: Column = self.classes[codes.numpy()]
+        return classes
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A target that is a number, standardised for the network.
+
+    Attributes:
+        name: of the target; of the head, where there are several.
+        mean: of the rows of `fit`.
+        scale: likewise, never 0.
+    """
+
+    name: str
+    mean: float
+    scale: float
+    width: int = field(default=1, init=False)
+
+    @classmethod
+    def fit(cls, name: str, numbers: Column, weight: Floats | None) -> "Numbers":
+        """Return a target with the moments of the rows that train."""
+        mean, scale = compute_moments(numbers, weight)
+        if not np.isfinite(scale):
+            raise DataError("the target has numbers too large to standardise: divide them first")
+        # equal numbers may have a deviation by rounding alone
+        return cls(name, mean, scale if numbers.min() < numbers.max() and scale > 0 else 1.0)
+
+    @property
+    def answer(self) -> Answer:
+        """The target as a run describes it."""
+        return Answer("number", mean=self.mean, scale=self.scale)
+
+    def predict(self, outputs: Tensor) -> Floats:
+        """Turn outputs ``[n, 1]`` into numbers ``[n]`` in the target's unit."""
+        return outputs[:, 0].numpy() * self.scale + self.mean
+
+
+Target = Classes | Numbers
+
+
+def get_target_name(y: Any) -> str:
+    """Return the name of a single target: that of its column, or `label`."""
+    columns = getattr(y, "columns", None)
+    name = getattr(y, "name", None) if columns is None else columns[0]
+    return LABEL if name is None or name == "" else str(name)
+
+
+def _convert_nullable(y: Any) -> Any:
+    """Convert nullable columns in which nothing is missing to numpy's types, so that 1 stays 1."""
+    if isinstance(y, pd.DataFrame):
+        return y.assign(**{name: _convert_nullable(y[name]) for name in y.columns})
+    dtype = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    if not isinstance(y, pd.Series) or dtype is None or y.hasnans:
+        return y
+    return pd.Series(y.to_numpy(dtype=dtype), y.index, name=y.name)
+
+
+def split_targets(y: Any) -> tuple[list[str], list[Column]]:
+    """Return the targets' names and values, column by column; a single one is called `label`."""
+    if y is None:
+        # the words that scikit-learn's own checks look for
+        raise DataError(
+            "requires y to be passed, but the target y is None: pass the values to predict"
+        )
+    y = _convert_nullable(y)
+    with translate_errors():
+        array = check_array(
+            y, ensure_2d=False, allow_nd=False, dtype=None, ensure_all_finite=False, input_name="y"
+        )
+        if array.ndim < 2 or array.shape[1] == 1:
+            return [LABEL], [column_or_1d(array, warn=True)]
+    if isinstance(y, pd.DataFrame):  # whose columns may be of several types
+        names = [str(name) for name in y.columns]
+        columns = [y.iloc[:, k].to_numpy() for k in range(len(names))]
+    else:
+        columns = list(array.T)
+        names = [f"target_{k}" for k in range(len(columns))]
+    wrong = [name for name in names if name in RESERVED or names.count(name) > 1]
+    if wrong:
+        raise DataError(
+            f"target names must be unique and not {' or '.join(RESERVED)}, found "
+            f"`{wrong[0]}`: rename that column of `y`"
+        )
+    return names, columns
 
 
 class InUnit(Objective):
@@ -150,99 +266,12 @@ def _wrap_metric(metric: Metric, name: str, numbers: Sequence[Numbers]) -> Metri
     return compute
 
 
-def build_class_objectives(
-    targets: Sequence[Classes], groups: int, fairness: str | type[GroupObjective]
-) -> tuple[Objective, ...]:
-    """Return a classifier's objectives: loss and gap, a loss per target, or a loss per class.
-
-    Args:
-        targets: what is predicted.
-        groups: how many groups of people there are, 0 if they are not known.
-        fairness: the gap, by name or its class.
-    """
-    # looked up even without groups: a name that is misspelt is refused in any case
-    kind = fairness_objective(fairness, "classes", "`fairness` of a classifier")
-    if len(targets) > 1:
-        return tuple(build_loss(t.answer, head=t.name) for t in targets)
-    (target,) = targets
-    gap = build_gap(kind, groups) if groups else None
-    return build_objectives(target.answer, gap, classes=list(target.classes), shares=target.shares)
-
-
-def build_class_metrics(targets: Sequence[Classes], groups: int) -> dict[str, Metric]:
-    """Return the further numbers of a classifier's front."""
-    metrics: dict[str, Metric] = {}
-    if len(targets) > 1:
-        for target in targets:
-            name = target.name
-            metrics[f"accuracy_{name}"] = partial(accuracy, output=name, target=name)
-            metrics[f"largest_share_{name}"] = partial(largest_share, output=name)
-        return metrics
-    (target,) = targets
-    metrics |= build_decision_metrics(target.answer, groups)
-    if not groups:
-        for code, label in enumerate(target.classes):
-            metrics[f"recall_{label}"] = partial(recall, of=code)
-    return (
-        metrics if len(target.classes) > 2 else metrics | {"calibration_error": calibration_error}
-    )
-
-
-def build_number_objectives(
-    targets: Sequence[Numbers], groups: int, fairness: str | type[GroupObjective], loss: str
-) -> tuple[Objective, ...]:
-    """Return a regressor's objectives: loss and gap, a loss per target, or too high and too low.
-
-    Args:
-        targets: what is predicted.
-        groups: how many groups of people there are, 0 if they are not known.
-        fairness: the gap, by name or its class; one that takes a `power` gets the loss's.
-        loss: ``"squared"`` or ``"absolute"``.
-    """
-    kind = fairness_objective(fairness, "numbers", "`fairness` of a regressor")
-    power = _get_power(loss)
-    if len(targets) > 1:
-        return tuple(
-            InUnit(build_loss(t.answer, power=power, head=t.name), t.scale) for t in targets
-        )
-    (target,) = targets
-    gap = build_gap(kind, groups, power) if groups else None
-    objectives = build_objectives(target.answer, gap, power=power)
-    return tuple(InUnit(objective, target.scale) for objective in objectives)
-
-
-def build_number_metrics(targets: Sequence[Numbers], groups: int, loss: str) -> dict[str, Metric]:
-    """Return the further numbers of a regressor's front, in the targets' units."""
-    metrics: dict[str, Metric] = {}
-    for target in targets:
-        single, scale = len(targets) == 1, target.scale
-        output, label = (None, LABEL) if single else (target.name, target.name)
-        suffix = "" if single else f"_{target.name}"
-        squared = MeanSquaredError(output=output, target=label)
-        absolute = MeanAbsoluteError(output=output, target=label)
-        metrics[f"rmse{suffix}"] = partial(_compute_root, objective=InUnit(squared, scale))
-        metrics[f"mae{suffix}"] = InUnit(absolute, scale).score
-        metrics[f"bias{suffix}"] = partial(_compute_bias, output=output, target=label, scale=scale)
-        metrics[f"over_rate{suffix}"] = partial(_compute_over_rate, output=output, target=label)
-    if groups and len(targets) == 1:
-        for name, gap in fairness_objectives("numbers").items():
-            # both gaps, whichever of them is traded
-            objective = build_gap(gap, groups, _get_power(loss))
-            metrics[name] = InUnit(objective, targets[0].scale).score
-    return metrics
-
-
-def _get_power(loss: str) -> int:
-    check_choice("`loss`", loss, POWERS)
-    return POWERS[loss]
-
-
-def _compute_root(outputs: Outputs, targets: Targets, *, objective: Objective) -> Tensor:
+def compute_root(outputs: Outputs, targets: Targets, *, objective: Objective) -> Tensor:
     """Compute the square root of a score: RMSE from the mean squared error."""
     return objective.score(outputs, targets).sqrt()
 
 
-def _compute_bias(
+def compute_bias(
     outputs: Outputs, targets: Targets, *, output: str | None, target: str, scale: float
 ) -> Tensor:
     """Compute how far predictions lie above the targets, in the mean."""
@@ -250,7 +279,7 @@ def _compute_bias(
     return weighted_mean(predicted - targets[target].reshape(predicted.shape), targets) * scale
 
 
-def _compute_over_rate(
+def compute_over_rate(
     outputs: Outputs, targets: Targets, *, output: str | None, target: str
 ) -> Tensor:
     """Compute the share of samples predicted above their target."""

@@ -20,11 +20,9 @@ from paretocosmos.errors import (
     FrontWarning,
 )
 from paretocosmos.estimators.inputs import Rows, drop_equal_weights
-from paretocosmos.estimators.objectives import InUnit
-from paretocosmos.estimators.targets import Numbers, Target
+from paretocosmos.estimators.objectives import InUnit, Numbers, Target
 from paretocosmos.evaluation.evaluate import evaluate
 from paretocosmos.evaluation.samples import map_batch
-from paretocosmos.methods import Method
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto import Front
 from paretocosmos.problems import InMemoryProblem, Problem, Split
@@ -39,7 +37,6 @@ from paretocosmos.problems.tables import (
     split_strata,
     to_numbers,
 )
-from paretocosmos.training.callbacks import Callback
 from paretocosmos.training.fit import fit
 from paretocosmos.training.progress import Progress, show_bars
 from paretocosmos.types import Batch, Metric, Outputs
@@ -61,7 +58,7 @@ REPEATED = 4_000_000
 # whole process: threads (a grid search with that backend) take turns.
 TRAINING_LOCK = threading.Lock()
 # Calls between somebody's `fit` and the warnings here.
-DEPTH = 4
+DEPTH = 3
 # What a record says of the files beside it, and of a front that is measured anew.
 NOT_KEPT = ("files", "sha256", "metrics", "by_objective")
 
@@ -256,16 +253,7 @@ def choose_epochs(
 
 
 def train(
-    problem: Problem,
-    *,
-    preset: str | None,
-    method: str | Method | None,
-    conditioning: str | None,
-    settings: Mapping[str, Any],
-    seed: int,
-    device: str,
-    progress: Callable[[Progress], None] | bool = True,
-    callbacks: Sequence[Callback] = (),
+    problem: Problem, *, progress: Callable[[Progress], None] | bool, **options: Any
 ) -> tuple[nn.Module, Front, dict[str, Any]]:
     """Train a network, bring it to the CPU and evaluate it there, in float64.
 
@@ -274,14 +262,8 @@ def train(
 
     Args:
         problem: what to train on.
-        preset: settings to start from, by name; the default ones if `None`.
-        method: a method or its name; the preset's if `None`.
-        conditioning: how the ray enters the network; the preset's if `None`.
-        settings: of the method, the network and the training.
-        seed: of all that is drawn.
-        device: where to train.
         progress: a bar where somebody looks, none, or what is called after every epoch.
-        callbacks: told of the training.
+        options: of `training.fit.fit`.
 
     Returns:
         The network, its validation front, and what `run.json` said of the training.
@@ -296,19 +278,8 @@ def train(
         # warned of once all is done, as of the caller's own line
         warnings.simplefilter("ignore", FrontWarning)
         try:
-            run = fit(
-                problem,
-                preset=preset,
-                method=method,
-                conditioning=conditioning,
-                settings=settings,
-                seed=seed,
-                device=device,
-                out=Path(folder) / "run",
-                progress=progress,
-                callbacks=callbacks,
-                report=False,
-            )
+            out = Path(folder) / "run"
+            run = fit(problem, out=out, report=False, progress=progress, **options)
         except DivergedError as error:
             # it names a checkpoint, which is gone with the folder
             reason = str(error).partition(";")[0]

@@ -1,8 +1,7 @@
 """Fronts of models, and points chosen from them; `evaluate` itself is `paretocosmos.evaluate`."""
 
-from paretocosmos.evaluation.bound_check import BoundCheck, check_bound
 from paretocosmos.evaluation.bounds import BoundRows, choose_with_confidence
-from paretocosmos.evaluation.check import Check, check_point
+from paretocosmos.evaluation.check import BoundCheck, Check, check_bound, check_point
 from paretocosmos.evaluation.choose import Choice, ChosenPoint, choose_point, evaluate_choice
 from paretocosmos.evaluation.diagnostics import (
     Diagnosis,
@@ -26,7 +25,6 @@ from paretocosmos.evaluation.intervals import (
     compute_intervals,
     draw_paired_scores,
 )
-from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
 from paretocosmos.evaluation.postprocessing import compute_quality, fit_postprocessing
 from paretocosmos.evaluation.rates import (
     compute_gap_interval,
@@ -34,6 +32,8 @@ from paretocosmos.evaluation.rates import (
     compute_share_interval,
 )
 from paretocosmos.evaluation.samples import (
+    NO_CACHE,
+    OutputCache,
     Samples,
     Share,
     Shares,

@@ -19,13 +19,11 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import InfeasibleError
-from paretocosmos.evaluation.bound_check import compute_smallest_bound, find_fewest
 from paretocosmos.evaluation.evaluate import collect_outputs, evaluate_shares
-from paretocosmos.evaluation.intervals import compute_intervals, get_moments
-from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
+from paretocosmos.evaluation.intervals import compute_intervals, find_fewest, get_moments
 from paretocosmos.evaluation.postprocessing import predict_rows
-from paretocosmos.evaluation.rates import compute_gap_limit
-from paretocosmos.evaluation.samples import load_samples_for
+from paretocosmos.evaluation.rates import compute_gap_limit, compute_smallest_bound
+from paretocosmos.evaluation.samples import NO_CACHE, OutputCache, load_samples_for
 from paretocosmos.evaluation.scoring import compute_score, get_scores
 from paretocosmos.evaluation.threshold import AtThreshold
 from paretocosmos.nn.conditioning import training_task

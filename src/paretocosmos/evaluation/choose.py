@@ -11,10 +11,15 @@ import torch
 from torch import nn
 
 from paretocosmos.errors import FrontWarning, InfeasibleError
-from paretocosmos.evaluation.bound_check import BoundCheck, check_bound
 from paretocosmos.evaluation.bounds import BoundRows, choose_with_confidence
-from paretocosmos.evaluation.check import evaluate_ray, tabulate_point, warn_of_constant
-from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
+from paretocosmos.evaluation.check import (
+    BoundCheck,
+    check_bound,
+    evaluate_ray,
+    tabulate_point,
+    warn_of_constant,
+)
+from paretocosmos.evaluation.samples import NO_CACHE, OutputCache
 from paretocosmos.evaluation.scoring import compute_score
 from paretocosmos.evaluation.search import refine_choice
 from paretocosmos.evaluation.threshold import MIDDLE, at_threshold, find_threshold, takes_threshold

@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from paretocosmos.errors import ConfigurationError, DataError
-from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache, key_rays
 from paretocosmos.evaluation.samples import (
+    NO_CACHE,
+    OutputCache,
     Samples,
     Shares,
+    key_rays,
     load_samples_for,
     slice_rows,
     to_device,

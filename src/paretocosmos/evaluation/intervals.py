@@ -11,6 +11,7 @@ from paretocosmos.evaluation.rates import compute_gap_interval, compute_share_in
 from paretocosmos.evaluation.scoring import compute_score
 from paretocosmos.objectives import Objective
 from paretocosmos.pareto.front import Array
+from paretocosmos.problems import Problem
 from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
 
 # Samples drawn in one pass, times samples in a split: what it gathers stays in a few megabytes.
@@ -19,6 +20,8 @@ CHUNK = 500_000
 COMPARED = 3
 # With several rays, where every sample is scored at each of them: what stays in a CPU's cache.
 CHUNK_RAYS = 50_000
+
+UNITS = {"all": "rows", "positives": "positives", "negatives": "negatives"}
 
 
 def compute_intervals(
@@ -84,6 +87,17 @@ def get_moments(metric: Metric, outputs: Outputs, targets: Targets) -> Array | N
     # of some rate a group may have no rows, such as no positives
     complete: Array = moments[(moments[..., 2] > 0).all(dim=-1)].cpu().numpy()
     return complete if len(complete) else None
+
+
+def find_fewest(metric: Metric, moments: Array, problem: Problem) -> tuple[int, str]:
+    """Return the fewest rows that one of a gap's rates is a mean of, and whose they are."""
+    sizes = moments[..., 2]
+    rate, group = np.unravel_index(sizes.argmin(), sizes.shape)
+    names = getattr(problem, "groups", ())
+    over = getattr(getattr(metric, "__self__", None), "over", None) or ("all",)
+    where = f"in `{names[group]}`" if len(names) == sizes.shape[1] else "in one group"
+    count, unit = int(sizes.min()), UNITS[over[int(rate) % len(over)]]
+    return count, f"{unit.removesuffix('s') if count == 1 else unit} {where}"
 
 
 def _compute_gap_ends(

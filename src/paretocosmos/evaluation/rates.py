@@ -71,6 +71,14 @@ def compute_gap_limit(moments: Array, *, reach: float | Array) -> Array:
     return limits
 
 
+def compute_smallest_bound(moments: Array, confidence: float) -> float:
+    """Compute the bound that rows could show if every group had the mean of all, so no gap."""
+    sizes = moments[..., 2]
+    means: Array = moments[..., :2].sum(axis=-2) / sizes.sum(axis=-1)[..., None]
+    equal = np.concatenate([means[..., None, :] * sizes[..., None], sizes[..., None]], axis=-1)
+    return float(compute_gap_limit(equal, reach=NormalDist().inv_cdf(confidence)))
+
+
 def compute_share_interval(
     share: Array, size: Array, *, level: float = 0.95
 ) -> tuple[Array, Array]:

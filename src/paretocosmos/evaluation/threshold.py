@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError, InfeasibleError
 from paretocosmos.evaluation.evaluate import collect_outputs, evaluation_mode
 from paretocosmos.evaluation.intervals import draw_paired_scores
-from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache, key_rays
-from paretocosmos.evaluation.samples import load_samples_for
+from paretocosmos.evaluation.samples import NO_CACHE, OutputCache, key_rays, load_samples_for
 from paretocosmos.evaluation.scoring import build_front, compute_score, compute_table, get_scores
 from paretocosmos.objectives import Objective, decides
 from paretocosmos.pareto.front import Array, Front, Point, get_point

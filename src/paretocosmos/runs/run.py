@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from paretocosmos.errors import ConfigurationError, DataWarning, RunError
 from paretocosmos.evaluation.check import Check, check_point
 from paretocosmos.evaluation.choose import Choice, choose_point, evaluate_choice
-from paretocosmos.evaluation.output_cache import NO_CACHE, OutputCache
+from paretocosmos.evaluation.samples import NO_CACHE, OutputCache
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.io.files import user_path
 from paretocosmos.io.formatting import Grid, format_number

@@ -16,8 +16,7 @@ from starlette.exceptions import HTTPException
 
 from paretocosmos.errors import BenchmarkWarning, ConfigurationError, ParetoCosmosError
 from paretocosmos.evaluation.evaluate import evaluate_shares
-from paretocosmos.evaluation.output_cache import OutputCache
-from paretocosmos.evaluation.samples import load_samples_for
+from paretocosmos.evaluation.samples import OutputCache, load_samples_for
 from paretocosmos.evaluation.threshold import MIDDLE
 from paretocosmos.pareto.front import get_point
 from paretocosmos.pareto.selection import Criteria

@@ -14,8 +14,7 @@ from scipy.stats import binom
 
 from paretocosmos import Run, TabularProblem, evaluate, fit
 from paretocosmos.errors import FrontWarning, InfeasibleError
-from paretocosmos.evaluation import BoundCheck, BoundRows, check_bound
-from paretocosmos.evaluation.check import warn_of_constant
+from paretocosmos.evaluation import BoundCheck, BoundRows, check_bound, warn_of_constant
 from paretocosmos.nn.conditioning import Conditioning
 from paretocosmos.pareto import Criteria, Point
 from paretocosmos.types import first

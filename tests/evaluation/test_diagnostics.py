@@ -20,9 +20,9 @@ from paretocosmos.evaluation import (
     find_missing_middle,
     find_one_end,
     find_problems,
+    find_weak_order,
     load_samples_for,
 )
-from paretocosmos.evaluation.diagnostics import find_weak_order
 from paretocosmos.objectives import (
     BinaryCrossEntropy,
     DemographicParity,

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from paretocosmos.evaluation import compute_gap_interval, compute_gap_limit, compute_share_interval
-from paretocosmos.evaluation.rates import Pairs, compute_critical_value
+from paretocosmos.evaluation import (
+    Pairs,
+    compute_critical_value,
+    compute_gap_interval,
+    compute_gap_limit,
+    compute_share_interval,
+)
 from paretocosmos.pareto import Array
 
 

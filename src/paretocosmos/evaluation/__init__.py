@@ -1,7 +1,13 @@
 """Fronts of models, and points chosen from them; `evaluate` itself is `paretocosmos.evaluate`."""
 
 from paretocosmos.evaluation.bounds import BoundRows, choose_with_confidence
-from paretocosmos.evaluation.check import BoundCheck, Check, check_bound, check_point
+from paretocosmos.evaluation.check import (
+    BoundCheck,
+    Check,
+    check_bound,
+    check_point,
+    warn_of_constant,
+)
 from paretocosmos.evaluation.choose import Choice, ChosenPoint, choose_point, evaluate_choice
 from paretocosmos.evaluation.diagnostics import (
     Diagnosis,
@@ -11,6 +17,7 @@ from paretocosmos.evaluation.diagnostics import (
     find_missing_middle,
     find_one_end,
     find_problems,
+    find_weak_order,
 )
 from paretocosmos.evaluation.evaluate import (
     collect_outputs,
@@ -27,6 +34,8 @@ from paretocosmos.evaluation.intervals import (
 )
 from paretocosmos.evaluation.postprocessing import compute_quality, fit_postprocessing
 from paretocosmos.evaluation.rates import (
+    Pairs,
+    compute_critical_value,
     compute_gap_interval,
     compute_gap_limit,
     compute_share_interval,

@@ -183,8 +183,7 @@ def choose_point(
         model, deciding, point.ray, split="val", chosen=True, cache=cache, criteria=criteria
     )
     checks = _complete_checks(checks, point, rows)
-    _warn_below_constant(val, problem, bounded=bool(criteria.bounds()))
-    _warn_of_few_rows(checks)
+    _warn_of_weak_choice(val, problem, checks)
     if rows.pooled:
         val = replace(val, limits=point.limits)
     else:
@@ -310,21 +309,11 @@ def _complete_checks(
     return tuple(completed)
 
 
-def _warn_of_few_rows(checks: Sequence[BoundCheck]) -> None:
-    for check in checks:
-        if check.is_vague:
-            warnings.warn(
-                f"`{check.name}` is hardly known. {check.describe_smallest()}",
-                FrontWarning,
-                stacklevel=5,
-            )
-
-
-def _warn_below_constant(point: Point, problem: Problem, *, bounded: bool) -> None:
-    """Warn if one answer for everybody would be right more often than what was chosen."""
+def _warn_of_weak_choice(point: Point, problem: Problem, checks: Sequence[BoundCheck]) -> None:
+    """Warn if one answer for everybody would be right more often, or rows are few for a bound."""
     reached, constant = point.metrics.get("accuracy"), _compute_constant_accuracy(problem)
     if reached is not None and constant is not None and reached < constant:
-        hint = "allow more of what is bounded" if bounded else "train longer"
+        hint = "allow more of what is bounded" if checks else "train longer"
         warnings.warn(
             f"the chosen point has an accuracy of {reached:.1%} on {point.split}, but a constant "
             f"classifier, which predicts the same for everybody, has {constant:.1%}: {hint}, or "
@@ -332,6 +321,13 @@ def _warn_below_constant(point: Point, problem: Problem, *, bounded: bool) -> No
             FrontWarning,
             stacklevel=5,
         )
+    for check in checks:
+        if check.is_vague:
+            warnings.warn(
+                f"`{check.name}` is hardly known. {check.describe_smallest()}",
+                FrontWarning,
+                stacklevel=5,
+            )
 
 
 def _compute_constant_accuracy(problem: Problem) -> float | None:

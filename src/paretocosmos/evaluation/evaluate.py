@@ -35,7 +35,16 @@ from paretocosmos.pareto.rays import as_rays, even_rays
 from paretocosmos.problems import Problem, check_split
 from paretocosmos.runtime.device import set_precision
 from paretocosmos.runtime.distributed import ALONE, Processes
-from paretocosmos.types import Batch, Inputs, Metric, Outputs, Targets, first, map_tensors
+from paretocosmos.types import (
+    Batch,
+    Inputs,
+    Metric,
+    Outputs,
+    Targets,
+    first,
+    list_tensors,
+    map_tensors,
+)
 
 # Outputs of a split that are scored at once; those of a larger one are scored block by block.
 WHOLE, BLOCK = 32_000_000, 4_000_000
@@ -248,7 +257,8 @@ def predict_blocks(
         if block is None:
             begin, end = start, len(values)
             if room is not None:
-                chunks = max(1, room // max(1, _count_numbers(outputs) // (stop - start)) // size)
+                numbers = sum(head.numel() for head in list_tensors(outputs)) // (stop - start)
+                chunks = max(1, room // max(1, numbers) // size)
                 end = min(start + chunks * size, end)
             # memory for the whole block at once: small results held between large ones would
             # fragment it
@@ -408,7 +418,8 @@ def _count_outputs_by_trial(
     move = partial(to_device, device=parameter.device, dtype=parameter.dtype)
     few = map_tensors(move, _slice_inputs(inputs, slice(2)))
     outputs = _predict_chunk(model, few, rays[:1].to(parameter.device, parameter.dtype), prepare)
-    return max(1, _count_numbers(outputs) // min(2, len(values)))
+    numbers = sum(head.numel() for head in list_tensors(outputs))
+    return max(1, numbers // min(2, len(values)))
 
 
 def _choose_chunk(
@@ -422,17 +433,6 @@ def _choose_chunk(
         widths = [_count_outputs_by_trial(model, inputs, rays, prepare)]
     widest = max(math.prod(values.shape[1:]), *widths, 1)
     return max(1, numbers // (len(rays) * widest))
-
-
-def _count_numbers(outputs: Outputs) -> int:
-    counts: list[int] = []
-
-    def add_count(head: Tensor) -> Tensor:
-        counts.append(head.numel())
-        return head
-
-    map_tensors(add_count, outputs)
-    return sum(counts)
 
 
 def _predict_chunk(

@@ -61,9 +61,11 @@ def compute_intervals(
     intervals = {}
     # a mean over batches is neither a gap nor a share of all rows
     for name, metric in metrics.items() if score_batch is None else ():
-        ends = _compute_gap_ends(metric, outputs, targets, level, chosen)
-        ends = ends or _compute_share_ends(metric, outputs, targets, level)
-        if ends is not None:
+        moments = get_moments(metric, outputs, targets)
+        if moments is not None and not bool(metric(outputs, targets).isnan()):
+            low, high = compute_gap_interval(moments, level=level, chosen=chosen)
+            intervals[name] = float(low), float(high)
+        elif ends := _compute_share_ends(metric, outputs, targets, level):
             intervals[name] = ends
     others = {name: metric for name, metric in metrics.items() if name not in intervals}
     if others:
@@ -98,16 +100,6 @@ def find_fewest(metric: Metric, moments: Array, problem: Problem) -> tuple[int, 
     where = f"in `{names[group]}`" if len(names) == sizes.shape[1] else "in one group"
     count, unit = int(sizes.min()), UNITS[over[int(rate) % len(over)]]
     return count, f"{unit.removesuffix('s') if count == 1 else unit} {where}"
-
-
-def _compute_gap_ends(
-    metric: Metric, outputs: Outputs, targets: Targets, level: float, chosen: bool
-) -> tuple[float, float] | None:
-    moments = get_moments(metric, outputs, targets)
-    if moments is None or bool(metric(outputs, targets).isnan()):
-        return None
-    low, high = compute_gap_interval(moments, level=level, chosen=chosen)
-    return float(low), float(high)
 
 
 def _compute_share_ends(

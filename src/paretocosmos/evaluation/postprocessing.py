@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from paretocosmos.evaluation.evaluate import evaluation_mode
-from paretocosmos.evaluation.samples import Shares
+from paretocosmos.evaluation.samples import Shares, map_batch
 from paretocosmos.nn.conditioning import TrainingTask
 from paretocosmos.problems import Problem, split_of
 from paretocosmos.runtime.device import set_precision
@@ -30,7 +30,12 @@ def fit_postprocessing(task: TrainingTask, problem: Problem, *, quick: bool = Fa
     """
     if task.fit is None:
         return
-    rows = _draw_rows(split_of(problem, "train"), ROWS_QUICK if quick else ROWS)
+    rows, most = split_of(problem, "train"), ROWS_QUICK if quick else ROWS
+    if len(rows) > most:
+        # the same rows every time, from a generator of its own: how often this is called must not
+        # change what the training draws
+        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))[:most]
+        rows = map_batch(rows, lambda tensor: tensor[order.to(tensor.device)])
     outputs = predict_rows(task, problem, rows)
     device = first(outputs).device
     targets = {name: target.to(device) for name, target in rows.targets.items()}
@@ -48,19 +53,6 @@ def compute_quality(task: TrainingTask, problem: Problem, val: Shares) -> float:
     targets: Targets = map_tensors(lambda *parts: torch.cat(parts), *(t for _, t in batches))
     losses = [objective.loss(outputs, targets) for objective in task.objectives]
     return -float(torch.stack(losses).sum())
-
-
-def _draw_rows(train: Batch, count: int) -> Batch:
-    """Return at most so many rows, always the same."""
-    if len(train) <= count:
-        return train
-    # a generator of its own: how often this is called must not change what the training draws
-    order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))[:count]
-
-    def take(tensor: Tensor) -> Tensor:
-        return tensor[order.to(tensor.device)]
-
-    return Batch(map_tensors(take, train.inputs), map_tensors(take, train.targets))
 
 
 def predict_rows(task: TrainingTask, problem: Problem, rows: Batch) -> Outputs:

@@ -13,7 +13,7 @@ lower end is the largest lower end, each at a level that the pairs share (Bonfer
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from statistics import NormalDist
 
 import numpy as np
@@ -53,10 +53,10 @@ def compute_gap_interval(
     (0.0, 0.152)
     """
     pairs = Pairs(moments)
-    make_reach = _make_plain_reach if chosen else _make_folded_reach
     shared_level = 1 - (1 - level) / pairs.differences.shape[-1]  # Bonferroni
-    low = pairs.find_end(make_reach(shared_level), below=True).max(axis=-1)
-    return low, pairs.find_end(make_reach(level), below=False).max(axis=-1)
+    reach = partial(_compute_reach, chosen=chosen)
+    low = pairs.find_end(partial(reach, level=shared_level), below=True).max(axis=-1)
+    return low, pairs.find_end(partial(reach, level=level), below=False).max(axis=-1)
 
 
 def compute_gap_limit(moments: Array, *, reach: float | Array) -> Array:
@@ -122,21 +122,13 @@ def _tabulate_critical_values(level: float) -> tuple[Array, Array]:
     return m.numpy(), high.numpy()
 
 
-def _make_plain_reach(level: float) -> Reach:
-    """Return the critical value of a test of d, which is the same for every gap."""
-    constant = np.asarray(NormalDist().inv_cdf((1 + level) / 2))
-    return lambda _: constant
-
-
-def _make_folded_reach(level: float) -> Reach:
-    """Return the critical value of a test of |d|, by how many standard errors the gap is."""
-
-    def reach(distance: Array) -> Array:
-        nearby = [distance * (1 + slack) for slack in (-SLACK, 0, SLACK)]
-        values = [compute_critical_value(d, level=level) for d in nearby]
-        return np.asarray(np.maximum.reduce(values))
-
-    return reach
+def _compute_reach(distance: Array, *, level: float, chosen: bool) -> Array:
+    """Return the critical value of a test of |d|, or of d, where it is the same for every gap."""
+    if chosen:
+        return np.asarray(NormalDist().inv_cdf((1 + level) / 2))
+    nearby = [distance * (1 + slack) for slack in (-SLACK, 0, SLACK)]
+    values = [compute_critical_value(d, level=level) for d in nearby]
+    return np.asarray(np.maximum.reduce(values))
 
 
 class Pairs:
@@ -166,10 +158,31 @@ class Pairs:
         self._constant: Array = np.sqrt((spread / np.maximum(self._sizes - 1, 1)).sum(axis=-1))
 
     def compute_error(self, gap: Array) -> Array:
-        """Compute the standard errors of the differences if they were `gap` in truth."""
+        """Compute the standard errors of the differences if they were `gap` in truth.
+
+        For rates, with the likeliest ones that differ by it, the root of a cubic in closed form
+        (Farrington and Manning 1990), and Miettinen and Nurminen's N / (N - 1).
+        """
         if not self._shares:
             return self._constant
-        return _compute_error(self._sums, self._sizes, gap)
+        count_1, count_2 = np.moveaxis(self._sums, -1, 0)
+        size_1, size_2 = np.moveaxis(self._sizes, -1, 0)
+        rate_1, rate_2, ratio = count_1 / size_1, count_2 / size_2, size_2 / size_1
+        # the likelihood equation of the higher rate: a x^3 + b x^2 + c x + d = 0
+        a = 1 + ratio
+        b = -(a + rate_1 + ratio * rate_2 + gap * (ratio + 2))
+        c = gap**2 + gap * (2 * rate_1 + a) + rate_1 + ratio * rate_2
+        d = -rate_1 * gap * (1 + gap)
+        v = (b / (3 * a)) ** 3 - b * c / (6 * a**2) + d / (2 * a)
+        u = np.sqrt(np.maximum((b / (3 * a)) ** 2 - c / (3 * a), 0)) * np.where(v < 0, -1, 1)
+        # rounding puts it beyond 1 where the root is double
+        cosine = np.clip(v / np.where(u == 0, 1, u**3), -1, 1)
+        higher = 2 * u * np.cos((np.pi + np.arccos(cosine)) / 3) - b / (3 * a)
+        higher = np.clip(higher, gap, 1)
+        lower = higher - gap
+        total = size_1 + size_2
+        variance = higher * (1 - higher) / size_1 + lower * (1 - lower) / size_2
+        return np.asarray(np.sqrt(np.maximum(variance, 0) * total / np.maximum(total - 1, 1)))
 
     def find_end(self, reach: Reach, *, below: bool) -> Array:
         """Find one end of every interval, by bisection between the difference and the furthest end.
@@ -194,28 +207,3 @@ class Pairs:
             rejected = is_rejected(middle)
             inner, outer = np.where(rejected, inner, middle), np.where(rejected, middle, outer)
         return np.where(unbounded, furthest, inner)
-
-
-def _compute_error(counts: Array, sizes: Array, gap: Array) -> Array:
-    """Compute the standard error of the difference of two rates if it were `gap` in truth.
-
-    With the likeliest rates that differ by it, the root of a cubic in closed form (Farrington and
-    Manning 1990), and Miettinen and Nurminen's N / (N - 1).
-    """
-    (count_1, count_2), (size_1, size_2) = np.moveaxis(counts, -1, 0), np.moveaxis(sizes, -1, 0)
-    rate_1, rate_2, ratio = count_1 / size_1, count_2 / size_2, size_2 / size_1
-    # the likelihood equation of the higher rate: a x^3 + b x^2 + c x + d = 0
-    a = 1 + ratio
-    b = -(a + rate_1 + ratio * rate_2 + gap * (ratio + 2))
-    c = gap**2 + gap * (2 * rate_1 + a) + rate_1 + ratio * rate_2
-    d = -rate_1 * gap * (1 + gap)
-    v = (b / (3 * a)) ** 3 - b * c / (6 * a**2) + d / (2 * a)
-    u = np.sqrt(np.maximum((b / (3 * a)) ** 2 - c / (3 * a), 0)) * np.where(v < 0, -1, 1)
-    # rounding puts it beyond 1 where the root is double
-    cosine = np.clip(v / np.where(u == 0, 1, u**3), -1, 1)
-    higher = 2 * u * np.cos((np.pi + np.arccos(cosine)) / 3) - b / (3 * a)
-    higher = np.clip(higher, gap, 1)
-    lower = higher - gap
-    total = size_1 + size_2
-    variance = higher * (1 - higher) / size_1 + lower * (1 - lower) / size_2
-    return np.asarray(np.sqrt(np.maximum(variance, 0) * total / np.maximum(total - 1, 1)))

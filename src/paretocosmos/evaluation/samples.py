@@ -200,14 +200,7 @@ def slice_rows(batch: Batch, rows: slice) -> Batch:
 
 def _list_sizes(batch: Batch) -> list[torch.Size]:
     """List the sizes of a sample's tensors."""
-    sizes: list[torch.Size] = []
-
-    def add_size(tensor: Tensor) -> Tensor:
-        sizes.append(tensor.shape[1:])
-        return tensor
-
-    map_batch(batch, add_size)
-    return sizes
+    return [tensor.shape[1:] for tensor in list_tensors(batch.inputs, batch.targets)]
 
 
 def map_batch(batch: Batch, function: Callable[[Tensor], Tensor]) -> Batch:

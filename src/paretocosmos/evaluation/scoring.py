@@ -12,7 +12,7 @@ from paretocosmos.io.files import one_line
 from paretocosmos.objectives import Objective, streamed
 from paretocosmos.pareto.front import Front
 from paretocosmos.problems import Problem
-from paretocosmos.types import Metric, Outputs, Targets, first, map_tensors
+from paretocosmos.types import Metric, Outputs, Targets, first, list_tensors, map_tensors
 
 
 def get_scores(problem: Problem) -> Mapping[str, Metric]:
@@ -111,12 +111,7 @@ class CollectedSamples:
 
     def add(self, outputs: Outputs, targets: Targets) -> None:
         """Add samples: outputs ``[N, b, ...]`` and targets ``[b, ...]``."""
-
-        def add_bytes(head: Tensor) -> Tensor:
-            self._bytes += head.nbytes
-            return head
-
-        map_tensors(add_bytes, outputs)
+        self._bytes += sum(head.nbytes for head in list_tensors(outputs))
         # a clear refusal before memory runs out
         if self._bytes > MOST_BYTES:
             raise DataError(

@@ -13,7 +13,7 @@ from paretocosmos.objectives import GroupObjective, Objective
 from paretocosmos.pareto import Array
 from paretocosmos.problems import Problem
 from paretocosmos.runtime.device import set_precision
-from paretocosmos.types import Batch, Inputs, map_tensors
+from paretocosmos.types import Batch, Inputs, list_tensors, map_tensors
 
 # Outputs of equal samples differ by this share at most, depending on their place in a batch.
 ROUNDING = 1e-5
@@ -54,13 +54,7 @@ def compute_sensitivity(
         outputs = predict_at_rays(
             model, inputs, torch.cat([rays, rays.mean(dim=0, keepdim=True)]), prepare
         )
-        ratios: list[Tensor] = []
-
-        def add_ratio(head: Tensor) -> Tensor:
-            ratios.append(_compute_ratio(head))
-            return head
-
-        map_tensors(add_ratio, outputs)
+        ratios = [_compute_ratio(head) for head in list_tensors(outputs)]
     return float(torch.stack(ratios).mean())
 
 

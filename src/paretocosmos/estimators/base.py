@@ -49,8 +49,8 @@ from paretocosmos.estimators.training import (
     build_problem,
     check_in_both_splits,
     choose_epochs,
-    drop_repeats,
     merge_equal_rows,
+    repeat_rows,
     split_rows,
     train,
 )
@@ -315,12 +315,12 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         settings |= {name: value for name, value in given.items() if value is not None}
         options = {name: getattr(self, name) for name in FIT_OPTIONS}
         self.model_, self.front_, self._record = train(
-            problem, settings=settings, seed=seed, **options
+            repeat_rows(problem, repeat), settings=settings, seed=seed, **options
         )
         self.best_epoch_ = int(self._record["epoch_selected"]) * repeat
         accurate = self.front_.rays[self.front_.rays[:, 0].argmax()].tolist()
         self._accurate_ray = None if groups is None or self.objectives else accurate
-        self._problem: TabularProblem | RowsProblem | None = drop_repeats(problem, repeat)
+        self._problem: TabularProblem | RowsProblem | None = problem
         return self
 
     def _prepare_training(
@@ -373,7 +373,6 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             targets,
             objectives,
             self._build_metrics(targets, groups),
-            repeat=repeat,
             name=type(self).__name__,
             target_name=target_name,
             grouping=self._grouping,

@@ -78,7 +78,6 @@ def build_problem(
     objectives: tuple[Objective, ...],
     metrics: Mapping[str, Metric],
     *,
-    repeat: int,
     name: str,
     target_name: str,
     grouping: Grouping | None,
@@ -93,7 +92,6 @@ def build_problem(
         targets: what is predicted.
         objectives: what is traded.
         metrics: further numbers of a front.
-        repeat: how often an epoch passes over the rows.
         name: of the problem.
         target_name: of a single target.
         grouping: which groups there are.
@@ -104,10 +102,6 @@ def build_problem(
         warnings.simplefilter("ignore", UserWarning)
         val_batch = _encode_batch(val, table, targets)
     train_batch = _encode_batch(train, table, targets)
-    if repeat > 1:
-        train_batch = map_batch(
-            train_batch, lambda values: values.repeat(repeat, *[1] * (values.ndim - 1))
-        )
     names = [objective.name for objective in objectives]
     shared: dict[str, Any] = {
         "name": name,
@@ -126,14 +120,14 @@ def build_problem(
     return TabularProblem(**shared)
 
 
-def drop_repeats(
-    problem: TabularProblem | RowsProblem, repeat: int
-) -> TabularProblem | RowsProblem:
-    """Return a problem with each training row once, where an epoch passes over it several times."""
-    train = problem.splits["train"]
-    once = len(train) // repeat
-    kept = map_batch(train, lambda values: values[:once])
-    return replace(problem, splits={**problem.splits, "train": kept})
+def repeat_rows(problem: TabularProblem | RowsProblem, repeat: int) -> TabularProblem | RowsProblem:
+    """Return a problem of which an epoch passes over the training rows several times."""
+    if repeat == 1:
+        return problem
+    train = map_batch(
+        problem.splits["train"], lambda values: values.repeat(repeat, *[1] * (values.ndim - 1))
+    )
+    return replace(problem, splits={**problem.splits, "train": train})
 
 
 def _encode_batch(rows: Rows, table: Table, targets: Sequence[Target]) -> Batch:

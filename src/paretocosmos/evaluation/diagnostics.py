@@ -209,14 +209,12 @@ def _find_no_effect(front: Front, sensitivity: float) -> list[Finding]:
         same = f"values ({', '.join(f'`{name}` {value:.3g}' for name, value in values)})"
     if not no_effect:
         return []
-    return [
-        Finding(
-            "insensitive",
-            f"every ray gives nearly the same {same}, so the network ignores the preference, or "
-            "one answer is best for every objective: use the method and the conditioning of the "
-            "default preset and more `epochs`; `separate`, a network for each ray, shows which",
-        )
-    ]
+    text = (
+        f"every ray gives nearly the same {same}, so the network ignores the preference, or "
+        "one answer is best for every objective: use the method and the conditioning of the "
+        "default preset and more `epochs`; `separate`, a network for each ray, shows which"
+    )
+    return [Finding("insensitive", text)]
 
 
 def _check_order(front: Front, order: Array, draws: Array) -> list[Finding]:
@@ -229,14 +227,12 @@ def _check_order(front: Front, order: Array, draws: Array) -> list[Finding]:
         correlations = ", ".join(
             f"`{name}` ({order[j]:.2f})" for j, name in enumerate(front.names) if wrong[j]
         )
-        return [
-            Finding(
-                "wrong_order",
-                "more weight raises the objective on validation rows (rank correlation: "
-                f"{correlations}); use the default preset with its own method, more `epochs`, "
-                "or an objective whose loss is closer to its score",
-            )
-        ]
+        text = (
+            "more weight raises the objective on validation rows (rank correlation: "
+            f"{correlations}); use the default preset with its own method, more `epochs`, "
+            "or an objective whose loss is closer to its score"
+        )
+        return [Finding("wrong_order", text)]
     worse, dominated = _find_worse_corners(front, draws), _find_dominated_rays(front, draws)
     return worse + dominated if worse else _find_no_conflict(front, draws) or dominated
 
@@ -249,14 +245,12 @@ def find_weak_order(front: Front, objectives: Sequence[Objective]) -> list[Findi
         return []
     named = zip(front.names, order, strict=True)
     correlations = ", ".join(f"`{name}` {value:.2f}" for name, value in named)
-    return [
-        Finding(
-            "weak_order",
-            "more weight hardly makes an objective smaller on validation rows (rank correlation: "
-            f"{correlations}; 1 is best): trade one gap and bound the others in `choose`, or close "
-            "both by one measure, such as `selection_and_tpr_gap` or `equalized_odds`",
-        )
-    ]
+    text = (
+        "more weight hardly makes an objective smaller on validation rows (rank correlation: "
+        f"{correlations}; 1 is best): trade one gap and bound the others in `choose`, or close "
+        "both by one measure, such as `selection_and_tpr_gap` or `equalized_odds`"
+    )
+    return [Finding("weak_order", text)]
 
 
 def _find_worse_corners(front: Front, draws: Array) -> list[Finding]:
@@ -273,14 +267,12 @@ def _find_worse_corners(front: Front, draws: Array) -> list[Finding]:
         f"{front.values[centre, j]:.3g})"
         for j in np.flatnonzero(is_worse)
     ]
-    return [
-        Finding(
-            "worse_corner",
-            f"the ray with most weight on an objective is worse for it than equal weights: "
-            f"{', '.join(values)}; use more `epochs`, or a smaller `alpha`, so that more rays of "
-            "the training lie near the corners",
-        )
-    ]
+    text = (
+        f"the ray with most weight on an objective is worse for it than equal weights: "
+        f"{', '.join(values)}; use more `epochs`, or a smaller `alpha`, so that more rays of "
+        "the training lie near the corners"
+    )
+    return [Finding("worse_corner", text)]
 
 
 def _find_dominated_rays(front: Front, draws: Array) -> list[Finding]:
@@ -291,15 +283,13 @@ def _find_dominated_rays(front: Front, draws: Array) -> list[Finding]:
         share = dominated_share(front, draws)
     if not MANY < share < 1:
         return []
-    return [
-        Finding(
-            "dominated",
-            f"{share:.0%} of the rays are dominated by another ray, beyond the noise of the "
-            "validation rows: use the method `cosmos` of the default preset, where you use "
-            "another, more `epochs` or a smaller `penalty`, and choose among the others, "
-            "`front.non_dominated`",
-        )
-    ]
+    text = (
+        f"{share:.0%} of the rays are dominated by another ray, beyond the noise of the "
+        "validation rows: use the method `cosmos` of the default preset, where you use "
+        "another, more `epochs` or a smaller `penalty`, and choose among the others, "
+        "`front.non_dominated`"
+    )
+    return [Finding("dominated", text)]
 
 
 def _find_no_conflict(front: Front, draws: Array) -> list[Finding]:
@@ -320,14 +310,12 @@ def _find_no_conflict(front: Front, draws: Array) -> list[Finding]:
     if front.objectives - len(still) >= 2:
         return []
     vary = "vary" if len(still) > 1 else "varies"
-    return [
-        Finding(
-            "no_conflict",
-            f"{' and '.join(still)} {vary} by no more than the noise of the validation rows, so no "
-            "trade-off is visible, whether a gap is small or large: use more rows to see smaller "
-            "differences, or train `separate` to see whether the objectives conflict",
-        )
-    ]
+    text = (
+        f"{' and '.join(still)} {vary} by no more than the noise of the validation rows, so no "
+        "trade-off is visible, whether a gap is small or large: use more rows to see smaller "
+        "differences, or train `separate` to see whether the objectives conflict"
+    )
+    return [Finding("no_conflict", text)]
 
 
 def find_missing_middle(front: Front) -> list[Finding]:
@@ -350,15 +338,13 @@ def find_missing_middle(front: Front) -> list[Finding]:
     if not steps[widest] > GAP:
         return []
     before, after = front.rays[widest, 0], front.rays[widest + 1, 0]
-    return [
-        Finding(
-            "missing_middle",
-            f"the middle of the front is missing: between weights of {before:.2f} and {after:.2f} "
-            f"on `{front.names[0]}` it jumps over {steps[widest]:.0%} of its range; use the method "
-            "`cosmos` of the default preset, where you use another, a larger `penalty`, or more "
-            "`epochs`",
-        )
-    ]
+    text = (
+        f"the middle of the front is missing: between weights of {before:.2f} and {after:.2f} "
+        f"on `{front.names[0]}` it jumps over {steps[widest]:.0%} of its range; use the method "
+        "`cosmos` of the default preset, where you use another, a larger `penalty`, or more "
+        "`epochs`"
+    )
+    return [Finding("missing_middle", text)]
 
 
 def find_missing_ends(front: Front, objectives: Sequence[Objective]) -> list[Finding]:
@@ -378,14 +364,12 @@ def find_missing_ends(front: Front, objectives: Sequence[Objective]) -> list[Fin
     ]
     if not short:
         return []
-    return [
-        Finding(
-            "missing_end",
-            f"the front does not reach the smallest values of {', '.join(short)}, so at least a "
-            "piece of it is missing: try other `seeds`, a larger `penalty`, the method "
-            "`smooth_tchebycheff`, or bounds around the missing piece",
-        )
-    ]
+    text = (
+        f"the front does not reach the smallest values of {', '.join(short)}, so at least a "
+        "piece of it is missing: try other `seeds`, a larger `penalty`, the method "
+        "`smooth_tchebycheff`, or bounds around the missing piece"
+    )
+    return [Finding("missing_end", text)]
 
 
 def find_one_end(front: Front, start: Array, draws: Array) -> list[Finding]:
@@ -415,14 +399,12 @@ def find_one_end(front: Front, start: Array, draws: Array) -> list[Finding]:
         f"`{front.names[j]}` ({front.values[best[j], j]:.3g} at best, {start[j]:.3g} before)"
         for j in np.flatnonzero(given_up)
     )
-    return [
-        Finding(
-            "one_end",
-            f"every ray is worse than the untrained network for {values}, so the whole front lies "
-            "at the end of another objective: use the method `cosmos` of the default preset, where "
-            "you use another, a smaller `learning_rate`, more `epochs`, or losses of one scale",
-        )
-    ]
+    text = (
+        f"every ray is worse than the untrained network for {values}, so the whole front lies "
+        "at the end of another objective: use the method `cosmos` of the default preset, where "
+        "you use another, a smaller `learning_rate`, more `epochs`, or losses of one scale"
+    )
+    return [Finding("one_end", text)]
 
 
 def _find_drowned(front: Front, order: Array, losses: Mapping[str, float]) -> list[Finding]:

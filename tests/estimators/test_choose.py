@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from fairlearn.metrics import demographic_parity_difference
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -215,3 +216,24 @@ def test_a_group_that_is_too_small_to_judge_is_named(people: People) -> None:
         except InfeasibleError as error:
             warnings.warn(str(error), FrontWarning, stacklevel=1)
     assert any(re.search(told, str(warning.message)) for warning in warned)
+
+
+@pytest.mark.filterwarnings("ignore:`tpr_gap` is hardly known")
+def test_a_confidence_needs_rows_that_were_held_out() -> None:
+    draw = np.random.default_rng(0)
+    x, y, sex = draw.normal(size=(60, 2)), draw.integers(0, 2, 60), draw.integers(0, 2, 60)
+    with warnings.catch_warnings(action="ignore"):
+        few = ParetoClassifier(epochs=2, random_state=0, progress=False).fit(x, y, sensitive=sex)
+    with pytest.raises(InfeasibleError, match="fewer than 100 rows"):
+        few.choose(max={"tpr_gap": 0.9}, confidence=0.9)
+    with pytest.warns(FrontWarning, match="rows that the network was trained on"):
+        few.choose(max={"tpr_gap": 0.9})
+
+
+def test_mistakes_in_a_request_are_one_sentence(fair: ParetoClassifier, people: People) -> None:
+    with pytest.raises(ConfigurationError, match="did you mean `maximize`"):
+        fair.choose(maximum="accuracy")  # type: ignore[call-arg]
+    with pytest.raises(ConfigurationError, match="pass `sensitive`"):
+        ParetoClassifier(group="input", progress=False).fit(people.x, people.rich)
+    with pytest.raises(NotFittedError):
+        ParetoClassifier().encode(people.x)

@@ -238,7 +238,7 @@ def test_a_point_is_plain_when_asked() -> None:
 def test_every_criterion_is_a_keyword_of_choose_and_no_other() -> None:
     keywords = {one.name for one in dataclasses.fields(Criteria)}
     assert keywords == CriteriaOptions.__annotations__.keys()
-    with pytest.raises(TypeError, match="minimise"):
+    with pytest.raises(ConfigurationError, match="minimise"):
         front().choose(minimise="loss")  # type: ignore[call-arg]
     with pytest.raises(ConfigurationError, match=r"`confidence`.*`Run\.choose`"):
         front().choose(max={"gap": 0.5}, confidence=0.9)

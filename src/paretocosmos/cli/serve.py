@@ -45,11 +45,11 @@ def serve(
     # tuples, since the settings are frozen and go to every worker process
     settings = Settings(**{**arguments, **lists})
 
+    shown = "the page of the run" if (folder / "report.html").exists() else "a description"
+
     def note_start(address: str) -> None:
         # From now on the process only waits: no live display may stay open.
         close_display()
-        console.print_note(
-            f"serving {folder} at {address}: open this address for the page of the run"
-        )
+        console.print_note(f"serving {folder} at {address}: open this address for {shown}")
 
     serve_run(settings, started=note_start)

@@ -306,7 +306,7 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.threshold_ = MIDDLE
         self.groups_ = () if grouping is None else grouping.names
         self._columns, self._grouping = list(frame.columns), grouping
-        check_group_use(self.group)
+        check_group_use(self.group, has_groups=grouping is not None)
         if grouping is not None and groups is not None and self.group == "input":
             rows = dataclasses.replace(rows, frame=grouping.add_to(frame, groups))
         seed = draw_seed(self.random_state)
@@ -393,7 +393,8 @@ class ParetoEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             Float32 ``[n, columns]``: numbers, NaN where missing; categories by their place in the
             file's metadata; what `base` says of a row, if there is one, in the last columns.
         """
-        return self._table.encode(self._read_rows(X, sensitive))
+        frame = self._read_rows(X, sensitive)
+        return self._table.encode(frame)
 
     def _read_rows(self, X: Any, sensitive: Any) -> pd.DataFrame:  # noqa: N803
         """Return rows with the columns that the network reads."""

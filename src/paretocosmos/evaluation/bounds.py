@@ -69,8 +69,9 @@ class BoundRows:
         evaluations: rays evaluated so far.
         pooled: the gaps that are counted on the training rows, too, by name.
         targets: of training and validation rows, where gaps are pooled.
-        names: of the splits that these are.
+        names: of the splits that gaps are counted on.
         held_out: whether the network was trained without the rows of val.
+        all_held_out: whether outputs for all pooled rows are as good as those for new ones.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class BoundRows:
         self._confident = criteria.confidence is not None
         self.evaluations = 0
         self.pooled: Mapping[str, Metric] = {}
-        self.names = "train and val"
+        self.names, self.all_held_out = "val", False
         self.held_out = not (criteria.bounds() and _is_trained_on(problem))
         if not criteria.bounds() or problem.score_batch is not None:
             return
@@ -103,6 +104,7 @@ class BoundRows:
             cross_fitted,
             partial(task.at_rays, val),
         ]
+        self.names, self.all_held_out = "train and val", task.held_out
         if not self.held_out:  # no row counts twice
             targets, self._predict, self.names = targets[:1], [cross_fitted], "train"
             self.held_out = task.held_out
@@ -132,7 +134,7 @@ class BoundRows:
         for name, gaps in self.count_gaps(torch.tensor(front.rays)).items():
             columns[name] = gaps if self._confident else np.fmax(columns[name], gaps)
         values = np.stack([columns.pop(name) for name in front.names], axis=1)
-        return dataclasses.replace(front, values=values, metrics=columns)
+        return dataclasses.replace(front, values=values, metrics=columns, split=self.names)
 
     def count_gaps(self, rays: Tensor) -> dict[str, Array]:
         """Return every pooled gap ``[N]`` at rays ``[N, J]``."""
@@ -193,6 +195,11 @@ def choose_with_confidence(
     """
     model, problem, cache = rows.model, rows.problem, rows.cache
     criteria.check(front)
+    if not rows.held_out:
+        raise InfeasibleError(
+            "`confidence` needs rows that the network was not trained on, and a table with fewer "
+            "than 100 rows is not split: give more rows, or leave `confidence` out"
+        )
     if find_constant(front).all() and not criteria.allow_constant:
         find_best(front, criteria)  # which raises, with the way out
     rays = torch.tensor(front.rays).float()
@@ -215,14 +222,23 @@ def choose_with_confidence(
     common = [k for k in range(len(front)) if all(k in limits for limits in passing)]
     if not common:
         failed = [test for test, limits in zip(tests, passing, strict=True) if not limits]
-        where = rows.names if rows.pooled else "val"
         why = "; ".join(test.explain() for test in failed) or "no ray keeps them all"
         raise InfeasibleError(
             f"no ray can be shown to keep {criteria.describe_bounds()} with a confidence of "
-            f"{criteria.confidence:g} on {where}: {why}; allow more, ask for less "
+            f"{criteria.confidence:g} on {rows.names}: {why}; allow more, ask for less "
             "confidence, or hold out more rows"
         )
-    best = common[find_best(front.take(common), useful or criteria)]
+    try:
+        best = common[find_best(front.take(common), useful or criteria)]
+    except InfeasibleError:
+        if useful is None or useful.min == criteria.min:
+            raise
+        raise InfeasibleError(
+            f"no ray that can be shown to keep {criteria.describe_bounds()} with a confidence of "
+            f"{criteria.confidence:g} is right as often as a constant classifier "
+            f"({useful.min['accuracy']:.1%}): allow more, ask for less confidence, or take a "
+            "constant classifier with `allow_constant`"
+        ) from None
     limits = {test.name: passed[best] for test, passed in zip(tests, passing, strict=True)}
     return dataclasses.replace(get_point(front, best), limits=limits)
 

@@ -165,7 +165,7 @@ def choose_point(
             # of many thresholds, one is a little better than a constant classifier by luck
             other = find_kept(beats_constant=useful is not criteria)
         if other is None and not sure:
-            error = _explain_failure(error, model, deciding, front, criteria, useful)
+            error = _explain_failure(error, rows, front, criteria, useful)
         if other is None:
             raise error from None
     else:
@@ -178,10 +178,10 @@ def choose_point(
         point, decided = other
         deciding = at_threshold(problem, decided)
         rows = rows.at(deciding)
-    warn_of_constant(point)
     val, checks = evaluate_ray(
         model, deciding, point.ray, split="val", chosen=True, cache=cache, criteria=criteria
     )
+    warn_of_constant(val)
     checks = _complete_checks(checks, point, rows)
     _warn_of_weak_choice(val, problem, checks)
     if rows.pooled:
@@ -237,8 +237,7 @@ def _require_useful(
 
 def _explain_failure(
     error: InfeasibleError,
-    model: nn.Module,
-    problem: Problem,
+    rows: BoundRows,
     front: Front,
     criteria: Criteria,
     useful: Criteria,
@@ -258,8 +257,9 @@ def _explain_failure(
             "constant classifier with `allow_constant`"
         )
     _, checks = evaluate_ray(
-        model, problem, near.ray, split="val", cache=NO_CACHE, criteria=criteria
+        rows.model, rows.problem, near.ray, split="val", cache=rows.cache, criteria=criteria
     )
+    checks = _complete_checks(checks, near, rows)
     limits = [c.describe_smallest() for c in checks if c.smallest and c.smallest > c.bound]
     return InfeasibleError(". ".join([reason, *limits]).removesuffix("."))
 
@@ -297,7 +297,7 @@ def _complete_checks(
     ray, completed = torch.tensor([point.ray]), list[BoundCheck]()
     for check in checks:
         pooled = None
-        if check.name in rows.pooled and point.limits:  # which were shown on all rows
+        if check.name in rows.pooled and rows.all_held_out:
             bounded = check.name, check.bound, check.side
             check = check_bound(
                 rows.problem, rows.predict(ray)[0], rows.targets, bounded, rows.names
@@ -318,6 +318,13 @@ def _warn_of_weak_choice(point: Point, problem: Problem, checks: Sequence[BoundC
             f"the chosen point has an accuracy of {reached:.1%} on {point.split}, but a constant "
             f"classifier, which predicts the same for everybody, has {constant:.1%}: {hint}, or "
             "take a constant classifier with `allow_constant`",
+            FrontWarning,
+            stacklevel=5,
+        )
+    if not all(check.held_out for check in checks):
+        warnings.warn(
+            "so few rows are not split: bounds were judged on the rows that the network was "
+            "trained on, and new rows may break them; give at least 100 rows",
             FrontWarning,
             stacklevel=5,
         )

@@ -74,6 +74,8 @@ class Criteria:
     @classmethod
     def from_options(cls, options: CriteriaOptions) -> Self:
         """Build criteria from the keywords of `choose`, where `None` is no bound."""
+        for name in options:
+            check_choice("criterion", name, CriteriaOptions.__annotations__)
         bounds = {name: options.get(name) or {} for name in ("max", "min")}
         return cls(**{**options, **bounds})  # type: ignore[arg-type]
 

@@ -32,9 +32,14 @@ itself, or only through what the network learned."""
 GROUP_USES: tuple[GroupUse, ...] = get_args(GroupUse)
 
 
-def check_group_use(use: str) -> GroupUse:
-    """Return a use of the group; raise for one that does not exist."""
-    return check_choice("`group`", use, GROUP_USES)
+def check_group_use(use: str, *, has_groups: bool = True) -> GroupUse:
+    """Return a use of the group; raise for one that does not exist, or where no group is known."""
+    checked = check_choice("`group`", use, GROUP_USES)
+    if checked != "estimate" and not has_groups:
+        raise ConfigurationError(
+            f'`group` is "{use}", but no groups are given: pass `sensitive`, or leave `group` out'
+        )
+    return checked
 
 
 def split_cut(column: str, columns: Sequence[str]) -> tuple[str, str]:

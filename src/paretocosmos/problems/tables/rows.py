@@ -362,7 +362,7 @@ def check_compared_rows(
         pooling = 'pool small groups with `small_groups="pool"`, ' if len(names) > 2 else ""
         raise DataError(
             f"`{gap.name}` needs {needed} in every group and split, found none of "
-            f"{', '.join(f'`{names[group]}`' for group in empty)} in `{split}` ({len(rows):,} "
+            f"{', '.join(f'`{names[group]}`' for group in empty)} in {split} ({len(rows):,} "
             f"rows): {pooling}add rows, or compare `demographic_parity`"
         )
 

@@ -197,8 +197,8 @@ def choose_with_confidence(
     criteria.check(front)
     if not rows.held_out:
         raise InfeasibleError(
-            "`confidence` needs rows that the network was not trained on, and a table with fewer "
-            "than 100 rows is not split: give more rows, or leave `confidence` out"
+            "`confidence` needs rows that the network was not trained on, which tables of fewer "
+            "than 100 rows do not hold out: give more rows, or leave `confidence` out"
         )
     if find_constant(front).all() and not criteria.allow_constant:
         find_best(front, criteria)  # which raises, with the way out

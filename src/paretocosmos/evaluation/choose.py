@@ -323,8 +323,8 @@ def _warn_of_weak_choice(point: Point, problem: Problem, checks: Sequence[BoundC
         )
     if not all(check.held_out for check in checks):
         warnings.warn(
-            "so few rows are not split: bounds were judged on the rows that the network was "
-            "trained on, and new rows may break them; give at least 100 rows",
+            "bounds were judged on the rows that the network was trained on, and new rows may "
+            "break them: hold rows out, as is done with tables of at least 100",
             FrontWarning,
             stacklevel=5,
         )

@@ -5,6 +5,7 @@ And Python code in a process that nothing else shares.
 
 import multiprocessing
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -75,6 +76,8 @@ def start_rank(rank: int, port: int, folder: Path, *arguments: str) -> Started:
 def _become(
     arguments: tuple[str, ...], folder: Path, environment: dict[str, str], log: Path
 ) -> None:
+    # the process that it is forked from may have been started while Ctrl-C was ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)

@@ -38,7 +38,7 @@ def compare(
         # inside: pictures take seconds, too, in which Ctrl-C should be as gentle
         for run in (run for runs in comparison.runs.values() for run in runs):
             options.save_picture(run)
-        with options.drawing("compare.png"):
+        with options.note_missing_picture("compare.png"):
             fronts = {name: [run.front for run in runs] for name, runs in comparison.runs.items()}
             picture = comparison.folder / "compare.png"
             save_comparison(picture, fronts, title=comparison.problem, ideal=comparison.alone)

@@ -379,7 +379,7 @@ def report_failures(failures: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def drawing(name: str) -> Iterator[None]:
+def note_missing_picture(name: str) -> Iterator[None]:
     """Say that a picture is drawn; without a plotting package, print a note instead."""
     try:
         with status("drawing"):
@@ -391,5 +391,5 @@ def drawing(name: str) -> Iterator[None]:
 def save_picture(run: Run) -> None:
     """Save the picture of a run."""
     title = f"{run.front.provenance['problem']} by {run.record['label']}"
-    with drawing("front.png"):
+    with note_missing_picture("front.png"):
         save_front(run.folder / "front.png", [run.front, run.front_val], title=title)

@@ -111,7 +111,7 @@ class BoundRows:
         self.targets: Targets = {n: torch.cat([t[n] for t in targets]) for n in targets[0]}
         self.pooled = _find_rate_gaps(problem)
 
-    def at(self, problem: Problem) -> "BoundRows":
+    def with_problem(self, problem: Problem) -> "BoundRows":
         """Return the same rows, to count decisions at another threshold."""
         rows = copy.copy(self)
         rows.problem, rows._val = problem, load_samples_for(self.model, problem, "val")

@@ -145,8 +145,8 @@ def choose_point(
     """
     decided = MIDDLE if threshold is None else threshold
     # with a confidence, a threshold picked on these rows would need a correction of its own
-    sure = criteria.confidence is not None
-    searches = threshold is None and not sure and takes_threshold(problem)
+    confident = criteria.confidence is not None
+    searches = threshold is None and not confident and takes_threshold(problem)
     deciding = at_threshold(problem, decided)
     rows = BoundRows(model, deciding, criteria, cache)
     front = _judge_front(front, rows, is_at_middle=deciding is problem)
@@ -154,7 +154,7 @@ def choose_point(
     find_kept = partial(_find_kept_threshold, rows, problem, front, useful)
     other = None
     try:
-        if sure:
+        if confident:
             point = choose_with_confidence(rows, front, criteria, useful=useful)
         elif fixed:
             point = get_point(front, find_best(front, useful))
@@ -164,7 +164,7 @@ def choose_point(
         if searches:
             # of many thresholds, one is a little better than a constant classifier by luck
             other = find_kept(beats_constant=useful is not criteria)
-        if other is None and not sure:
+        if other is None and not confident:
             error = _explain_failure(error, rows, front, criteria, useful)
         if other is None:
             raise error from None
@@ -177,7 +177,7 @@ def choose_point(
     if other is not None:
         point, decided = other
         deciding = at_threshold(problem, decided)
-        rows = rows.at(deciding)
+        rows = rows.with_problem(deciding)
     val, checks = evaluate_ray(
         model, deciding, point.ray, split="val", chosen=True, cache=cache, criteria=criteria
     )
@@ -286,7 +286,9 @@ def _find_kept_threshold(
     if found is None:
         return None
     point, threshold = found
-    judged = rows.at(at_threshold(problem, threshold)).evaluate(torch.tensor([point.ray]).float())
+    judged = rows.with_problem(at_threshold(problem, threshold)).evaluate(
+        torch.tensor([point.ray]).float()
+    )
     return found if find_feasible(judged, criteria).all() else None
 
 

@@ -27,7 +27,7 @@ from torch import Tensor
 from paretocosmos.errors import ConfigurationError, EngineWarning
 
 Precision = Literal["tf32", "tf32x3", "ieee"]
-"""How products are taken: tf32 inputs, three tf32 products (close to float32), or plain float32."""
+"""Precision of products: tf32 inputs, three tf32 products (close to float32), or plain float32."""
 
 MOST_CHANNELS = 64  # output channels of one tile
 MOST_WEIGHTS = 512  # per output channel

@@ -239,7 +239,7 @@ RuleName = Literal["published", "text"]
 
 @dataclass(frozen=True)
 class Rule:
-    """Where the two images of a composite are put: their upper left corners.
+    """Upper left corners of the two images in a composite.
 
     Attributes:
         top_left: what a coordinate of the first image may be, each equally likely.

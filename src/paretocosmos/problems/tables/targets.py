@@ -57,7 +57,7 @@ COMPARED: dict[Task, Literal["classes", "numbers"]] = {
     "classes": "classes",
     "number": "numbers",
 }
-"""What is compared between groups, by the task."""
+"""The values that groups are compared by, for each task."""
 DECISION = "decision"
 """The name in files of the predicted class, numbered from 0, beside its probabilities."""
 
